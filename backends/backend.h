@@ -1,0 +1,128 @@
+/*
+ * The contract of the stores (design.md 6). A sample store takes groups of sealed records and gives them back; a share store
+ * keeps function shares per minute. Both are found by the scheme of their address in one array, backends/backend.c.
+ *
+ * Writing happens on the loop: a call returns at once, its callback runs once, later, on the loop thread, never from inside the call.
+ * Reading happens on a thread of the query lane: a call blocks until it is done and looks at `cancel` as it goes; several threads
+ * may read one store at the same time. (A reader that blocks a lane thread is half the code of one that calls back, and merging
+ * is CPU work that belongs there anyway.)
+ */
+#ifndef BACKENDS_BACKEND_H
+#define BACKENDS_BACKEND_H
+
+#include <stdatomic.h>
+#include <uv.h>
+
+#include "codecs/record.h"
+
+enum { GROUP_MAX = 64 };
+
+/* Names one attempt to store one profile: the id that people see, 32 hexadecimal digits. */
+struct attempt {
+    uint64_t boot; /* random per process start */
+    uint64_t group; /* counts up from 1, 48 bits */
+    uint16_t place; /* in the group */
+};
+enum { ATTEMPT_TEXT = 33 };
+void attempt_format(struct attempt a, char out[ATTEMPT_TEXT]);
+bool attempt_parse(struct str text, struct attempt *out);
+
+enum put_result {
+    PUT_STORED,
+    PUT_BAD,  /* this row can never be stored: E_INTERNAL to its client */
+    PUT_AGAIN /* the store is away or full: 503, or the spool */
+};
+
+/* Records that are committed together: one transaction, one (class, day). Owned by whoever grouped them until `done`. */
+struct group {
+    struct record *records[GROUP_MAX];
+    enum put_result results[GROUP_MAX]; /* set before done */
+    uint16_t n;
+    uint16_t class_days; /* retention class: 1, 3, 7, 15, 30, 90 */
+    int32_t day;         /* days since 1970, UTC, of every record's time */
+    uint64_t id;
+    uint64_t boot;
+    void (*done)(struct group *g); /* on the loop */
+    void *owner;
+};
+
+/* What a store may use of the process around it. Outlives the store. */
+struct store_host {
+    uv_loop_t *loop;
+    const char *data_dir;
+    const struct hash_key *key;
+    uint64_t originals_max_bytes; /* per project; 0: originals are not kept */
+    size_t symbols_memory;        /* bound of the set of stored ids */
+    void (*log)(void *ctx, int level, const char *text); /* 0 error, 1 warn, 2 info; any thread */
+    void (*account)(void *ctx, const char *account, int64_t delta_bytes); /* the memory ledger; any thread */
+    void *ctx;
+};
+
+/* What is wanted. Strings are borrowed for the call. */
+struct selection {
+    struct str project;
+    struct str service;     /* empty: every service of the project */
+    int64_t from_ns, until_ns; /* half open, by the profile's own time */
+    const struct attempt *profile; /* not NULL: just this one, whatever the window */
+    /* Whether series count at all, by name and labels; NULL: all. Called once per series, on the reading thread. */
+    bool (*series_match)(void *ctx, const struct series *s);
+    void *ctx;
+    const atomic_bool *cancel;
+};
+
+/* One stored profile. Everything is valid during the callback only. */
+struct stored {
+    struct attempt attempt;
+    const struct series *series;
+    uint64_t series_id;
+    int64_t time_ns, duration_ns, stored_ns;
+    const struct sample_type *types; /* with totals */
+    uint32_t n_types, primary, n_samples;
+    struct str format, trace_id;
+    uint64_t original_bytes;
+    struct str body; /* empty unless SCAN_BODY was asked for */
+};
+enum scan_what { SCAN_META = 0, SCAN_BODY = 1, SCAN_NEWEST_FIRST = 2 };
+typedef enum err (*scan_row)(void *ctx, const struct stored *s); /* not E_OK ends the scan with that error */
+typedef enum err (*block_row)(void *ctx, struct str block);
+enum original_state { ORIGINAL_KEPT, ORIGINAL_EXPIRED, ORIGINAL_OFF };
+
+struct sample_store; /* each implementation's own */
+
+struct sample_store_ops {
+    const char *scheme; /* "sqlite" */
+
+    /* Opens or makes the store. On the loop, before serving; may block. NULL: f says why. */
+    struct sample_store *(*open)(const struct store_host *h, struct str address, struct fault *f);
+    /* Idempotent by attempt (boot, group, place); never reads. At most one put is under way; the caller waits for done. */
+    void (*put)(struct sample_store *s, struct group *g);
+    /* Bit i of told: the client of row i was told 200. Fire and forget; a later mark of the same group can only clear bits. Queued behind the put under way. */
+    void (*mark)(struct sample_store *s, const struct group *g, uint64_t told);
+    /* Drops everything whose class has expired at `now`, and what the class function no longer wants. Fire and forget. */
+    void (*expire)(struct sample_store *s, int64_t now_ns);
+    /* After the put under way and all marks: on the loop, once. */
+    void (*close)(struct sample_store *s, void (*closed)(void *ctx), void *ctx);
+    bool (*healthy)(const struct sample_store *s);
+};
+
+struct sample_reader_ops {
+    /* Every profile that counts (surplus copies left out: of one content id max(1, told) count, 1 if it has an identity), each once.
+     * Oldest first unless SCAN_NEWEST_FIRST. */
+    enum err (*scan)(struct sample_store *s, const struct selection *sel, enum scan_what what, scan_row row, void *ctx, struct fault *f);
+    /* The symbol blocks of one service for days first..last (days since 1970), all classes. */
+    enum err (*symbols)(struct sample_store *s, struct str project, struct str service, int32_t first, int32_t last, block_row row, void *ctx, struct fault *f);
+    /* The inner bytes as sent. KEPT: appended to out. E_NOT_FOUND: no such profile. */
+    enum err (*original)(struct sample_store *s, struct str project, struct attempt a, enum original_state *state, struct buf *out, struct fault *f);
+};
+
+/* One implementation: both halves. */
+struct backend {
+    const struct sample_store_ops *write;
+    const struct sample_reader_ops *read;
+};
+const struct backend *backend_find(struct str address, struct str *rest); /* by "scheme:"; NULL: unknown. rest: behind "scheme:" */
+
+/* The ladder: a service's days rounded up to a class. */
+uint16_t retention_class(uint32_t days);
+
+#endif
