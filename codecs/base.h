@@ -23,10 +23,10 @@ static inline bool str_eq(struct str a, struct str b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
 }
-struct str str_of(const char *z);              /* borrows z; NULL is empty */
-int str_cmp(struct str a, struct str b);       /* bytewise order, for qsort */
+struct str str_of(const char *z);               /* borrows z; NULL is empty */
+int str_cmp(struct str a, struct str b);        /* bytewise order, for qsort */
 bool str_eq_nocase(struct str a, struct str b); /* ASCII only */
-struct str str_trim(struct str s);             /* white space off both ends */
+struct str str_trim(struct str s);              /* white space off both ends */
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
 bool utf8_valid(struct str s); /* strict: no surrogates, no overlongs */
@@ -92,12 +92,14 @@ const char *err_code(enum err e);
 const char *err_reason(enum err e);
 const char *err_text(enum err e);
 
-/* The first thing that went wrong, in words for whoever sent it: names the limit or the field, its value and what was seen. */
+/* The first thing that went wrong, in words for whoever sent it: names the limit or the field, its value and what was
+ * seen. */
 struct fault {
     enum err err;
     char text[248];
 };
-/* Keeps the first fault only. Returns f->err, so that `return fault_set(...)` reads well. fmt NULL: the error's own text. */
+/* Keeps the first fault only. Returns f->err, so that `return fault_set(...)` reads well. fmt NULL: the error's own
+ * text. */
 enum err fault_set(struct fault *f, enum err e, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /*
@@ -108,14 +110,17 @@ struct arena;
 struct arena *arena_new(size_t limit_bytes) MUST_CHECK; /* NULL: malloc failed */
 void arena_free(struct arena *a);                       /* NULL is fine */
 void *arena_alloc(struct arena *a, size_t size, size_t align, size_t n) MUST_CHECK;
-/* Grows a piece of old_n to new_n elements; the old piece (NULL at first) is dead afterwards. Large pieces really shrink away. */
+/* Grows a piece of old_n to new_n elements; the old piece (NULL at first) is dead afterwards. Large pieces really
+ * shrink away. */
 void *arena_grow(struct arena *a, void *old, size_t size, size_t align, size_t old_n, size_t new_n) MUST_CHECK;
 size_t arena_used(const struct arena *a); /* bytes of blocks held, what the memory ledger is charged */
 bool arena_over_limit(const struct arena *a);
-bool arena_str(struct arena *a, struct str in, struct str *out) MUST_CHECK; /* copies bytes in, plus a NUL behind them */
-enum err arena_error(const struct arena *a, struct fault *f);               /* after a NULL: which of the two it was */
+bool arena_str(struct arena *a, struct str in,
+               struct str *out) MUST_CHECK;                   /* copies bytes in, plus a NUL behind them */
+enum err arena_error(const struct arena *a, struct fault *f); /* after a NULL: which of the two it was */
 #define NEW(a, type, n) ((type *)arena_alloc((a), sizeof(type), _Alignof(type), (n)))
-#define GROW(a, old, type, old_n, new_n) ((type *)arena_grow((a), (old), sizeof(type), _Alignof(type), (old_n), (new_n)))
+#define GROW(a, old, type, old_n, new_n)                                                                               \
+    ((type *)arena_grow((a), (old), sizeof(type), _Alignof(type), (old_n), (new_n)))
 
 /* A growing byte string on malloc; `failed` is sticky, so that a writer checks once at its end. */
 struct buf {
