@@ -16,6 +16,8 @@ struct hash128 {
 };
 /* The key of a process without a file (tests, tools): derived from `seed` alone. */
 void hash_key_derive(struct hash_key *k, struct str seed);
+/* A key that lives no longer than the table it protects. */
+void hash_key_random(struct hash_key *k);
 /* Names a key without giving it away: goes into `meta` of a store, 16 hexadecimal digits and a NUL. */
 void hash_key_fingerprint(const struct hash_key *k, char out[17]);
 uint64_t hash64(const struct hash_key *k, const void *p, size_t n);
