@@ -1,6 +1,6 @@
 /*
- * The configuration: one table of options (conf/options.def) gives this struct, the YAML loader, --help, the defaults and
- * the sample file. Names and meanings are the contract of api.md. conf/ fills a struct and knows nothing else.
+ * The configuration: one table of options (conf/options.def) gives this struct, the YAML loader, --help, the defaults
+ * and the sample file. Names and meanings are the contract of api.md. conf/ fills a struct and knows nothing else.
  */
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
@@ -35,7 +35,7 @@ struct conf {
     size_t n_prefixes;
     char **token_headers;
     size_t n_token_headers;
-    int64_t window_past_ns, window_future_ns; /* -1: off */
+    int64_t window_past_ns, window_future_ns;    /* -1: off */
     uint32_t retention_days, retention_raw_days; /* raw 0: as long as the rest */
     struct conf_retention *retention_projects, *retention_services;
     size_t n_retention_projects, n_retention_services;
@@ -49,7 +49,7 @@ struct conf {
     bool migrate_auto;
     uint64_t spool_after_ms, spool_max_bytes;
     enum conf_log_format log_format;
-    int log_level; /* 0 error .. 3 debug */
+    int log_level;           /* 0 error .. 3 debug */
     char *anonymous_project; /* NULL: no anonymous access */
     unsigned anonymous_may;
 };
@@ -64,9 +64,11 @@ struct conf_errors {
 struct conf *conf_load(const char *path, struct conf_errors *errors) MUST_CHECK;
 struct conf *conf_parse(struct str yaml, const char *file_name, struct conf_errors *errors) MUST_CHECK;
 void conf_free(struct conf *c);
-/* Names of options that differ and need a restart ("listen"), comma separated, "" if none: for the log line of a reload. */
+/* Names of options that differ and need a restart ("listen"), comma separated, "" if none: for the log line of a
+ * reload. */
 void conf_restart_only(const struct conf *now, const struct conf *next, struct buf *names);
-/* The options for --help; the sample configuration with every default (conf/flamegate.yaml is proven equal by a test). */
+/* The options for --help; the sample configuration with every default (conf/flamegate.yaml is proven equal by a test).
+ */
 void conf_help(struct buf *out);
 void conf_sample(struct buf *out);
 /* Days of a service's data before rounding up to a class. */
