@@ -1,0 +1,227 @@
+/* Feeds the profiles of a selection to the merge, then loads the symbols of the services and days that were met. */
+#include "gateway/query/gather.h"
+
+static const int64_t day_ns = 86400 * INT64_C(1000000000);
+
+struct gathering {
+    struct ask *ask;
+    struct gathered *g;
+    const bool *keep; /* of the profile that is being added */
+};
+
+static int32_t day_of(int64_t ns)
+{
+    return (int32_t)(ns / day_ns - (ns % day_ns < 0));
+}
+
+static void keep_sets(void *ctx, const struct record_view *v, bool *keep)
+{
+    const struct gathering *in = ctx;
+    for (uint32_t i = 0; i < v->n_sets; i++)
+        keep[i] = !in->keep || in->keep[i];
+}
+
+static struct gathered_service *new_service(struct ask *a, struct gathered *g, struct str name, int32_t day)
+{
+    if (g->n_services == g->cap_services) {
+        uint32_t cap = g->cap_services ? g->cap_services * 2 : 8;
+        struct gathered_service *s = GROW(a->arena, g->services, struct gathered_service, g->cap_services, cap);
+        if (!s)
+            return NULL;
+        g->services = s;
+        g->cap_services = cap;
+    }
+    struct gathered_service *s = &g->services[g->n_services];
+    *s = (struct gathered_service){.first_day = day, .last_day = day};
+    if (!arena_str(a->arena, name, &s->name))
+        return NULL;
+    g->n_services++;
+    return s;
+}
+
+static enum err note_service(struct gathering *in, const struct stored *p)
+{
+    struct gathered *g = in->g;
+    struct gathered_service *s = NULL;
+    int32_t day = day_of(p->time_ns);
+    for (uint32_t i = 0; i < g->n_services && !s; i++)
+        if (str_eq(g->services[i].name, p->series->service))
+            s = &g->services[i];
+    if (!s)
+        s = new_service(in->ask, g, p->series->service, day);
+    if (!s)
+        return ask_no_memory(in->ask);
+    s->first_day = day < s->first_day ? day : s->first_day;
+    s->last_day = day > s->last_day ? day : s->last_day;
+    if (g->tally.profiles == 0 && !arena_str(in->ask->arena, p->series->spy, &g->spy))
+        return ask_no_memory(in->ask);
+    if (!str_eq(g->spy, p->series->spy))
+        g->spy = (struct str){NULL, 0};
+    return E_OK;
+}
+
+/* The merge says only that it has no memory; past its own limit that is ours. */
+static enum err merge_error(struct ask *a, enum err e, const struct fault *why)
+{
+    if (e == E_NO_MEMORY)
+        return fault_set(&a->fault, e, NULL);
+    return e == E_BAD_INPUT || e == E_INTERNAL ? fault_set(&a->fault, E_INTERNAL, "%s", why->text) : ask_too_large(a);
+}
+
+static enum err on_profile(void *ctx, const struct seen_profile *p)
+{
+    struct gathering *in = ctx;
+    struct fault why = {0};
+    enum err e = note_service(in, p->stored);
+    if (e == E_OK)
+        e = tally_add(&in->g->tally, in->ask, p);
+    if (e)
+        return e;
+    in->keep = p->keep;
+    e = merge_add(in->g->merge, p->view, &why);
+    return e ? merge_error(in->ask, e, &why) : E_OK;
+}
+
+static enum err on_block(void *ctx, struct str block)
+{
+    struct gathering *in = ctx;
+    struct fault why = {0};
+    enum err e = symtab_add(in->g->symtab, block, &why);
+    if (e)
+        return fault_set(&in->ask->fault, e == E_BAD_INPUT ? E_INTERNAL : e, "%s", why.text);
+    return symtab_bytes(in->g->symtab) > in->ask->q->memory_limit / 2 ? ask_too_large(in->ask) : ask_look(in->ask);
+}
+
+static enum err load_symbols(struct gathering *in)
+{
+    const struct query *q = in->ask->q;
+    struct gathered *g = in->g;
+    g->symtab = symtab_new();
+    if (!g->symtab)
+        return fault_set(&in->ask->fault, E_NO_MEMORY, NULL);
+    for (uint32_t i = 0; i < g->n_services; i++) {
+        const struct gathered_service *s = &g->services[i];
+        struct fault why = {0};
+        enum err e = q->backend->read->symbols(q->store, q->project, s->name, s->first_day, s->last_day, on_block, in, &why);
+        if (e)
+            return in->ask->fault.err ? in->ask->fault.err : fault_set(&in->ask->fault, e, why.text[0] ? "%s" : NULL, why.text);
+    }
+    return E_OK;
+}
+
+enum err gather(struct ask *a, enum gather_types types, bool by_labels, struct gathered *g)
+{
+    struct gathering in = {.ask = a, .g = g};
+    *g = (struct gathered){0};
+    enum err e = tally_open(&g->tally, a);
+    if (e == E_OK && (types == GATHER_ONE_TYPE || a->params.given[PARAM_TYPE]))
+        e = typesel_choose(a, &g->type);
+    if (e || (!g->type && (types == GATHER_ONE_TYPE || a->params.given[PARAM_TYPE])))
+        return e;
+    struct merge_spec spec = {
+        .type_id = g->type ? g->type->id : (struct str){NULL, 0},
+        .by_labels = by_labels,
+        .filter = keep_sets,
+        .filter_ctx = &in,
+        .memory_limit = a->q->memory_limit / 2,
+    };
+    g->merge = merge_new(&spec);
+    if (!g->merge)
+        return fault_set(&a->fault, E_NO_MEMORY, NULL);
+    e = scan_profiles(a, &(struct scan_spec){.bodies = true, .type = spec.type_id, .visit = on_profile, .ctx = &in});
+    if (e == E_OK)
+        e = load_symbols(&in);
+    if (e == E_OK && g->tally.profiles)
+        g->merged = merge_result(g->merge);
+    return e;
+}
+
+void gather_close(struct gathered *g)
+{
+    merge_free(g->merge);
+    symtab_free(g->symtab);
+    tally_close(&g->tally);
+    *g = (struct gathered){0};
+}
+
+int64_t gather_total(const struct gathered *g)
+{
+    return g->merged && g->merged->n_types ? g->merged->types[0].total : 0;
+}
+
+struct str gather_service(const struct ask *a, const struct gathered *g)
+{
+    if (a->params.value[PARAM_SERVICE].len)
+        return a->params.value[PARAM_SERVICE];
+    return g->n_services == 1 ? g->services[0].name : (struct str){NULL, 0};
+}
+
+static void put_window(struct json *j, const struct ask *a)
+{
+    char text[WINDOW_TEXT];
+    window_format(a->window.from_ns, text);
+    json_key(j, "from");
+    json_str(j, str_of(text));
+    window_format(a->window.until_ns, text);
+    json_key(j, "until");
+    json_str(j, str_of(text));
+}
+
+static void put_type(struct json *j, const struct gathered *g)
+{
+    json_key(j, "type");
+    if (!g->type) {
+        json_null(j);
+        return;
+    }
+    json_open(j, '{');
+    json_key(j, "id");
+    json_str(j, g->type->id);
+    json_key(j, "name");
+    json_str(j, g->type->type);
+    json_key(j, "unit");
+    json_str(j, g->type->unit);
+    json_key(j, "aggregation");
+    json_str(j, str_of(g->type->aggregation == AGG_AVERAGE ? "average" : "sum"));
+    json_close(j, '}');
+}
+
+static void put_tally(struct json *j, const struct ask *a, const struct tally *t, uint64_t samples)
+{
+    json_key(j, "profiles");
+    json_uint(j, t->profiles);
+    json_key(j, "series");
+    json_uint(j, t->series);
+    json_key(j, "covered");
+    json_share(j, (int64_t)(tally_covered(t, a) * 1e12), INT64_C(1000000000000));
+    json_key(j, "samples");
+    json_uint(j, samples);
+}
+
+void gather_head(struct json *j, const struct ask *a, const struct gathered *g)
+{
+    put_window(j, a);
+    json_key(j, "service");
+    json_str(j, gather_service(a, g));
+    put_type(j, g);
+    json_key(j, "total");
+    json_int(j, gather_total(g));
+    json_key(j, "average");
+    if (g->type && g->type->aggregation == AGG_AVERAGE && g->tally.profiles)
+        json_ratio(j, gather_total(g), g->tally.series, g->tally.profiles);
+    else
+        json_null(j);
+    put_tally(j, a, &g->tally, g->merged ? g->merged->samples : 0);
+    if (g->merged && g->merged->saturated) {
+        json_key(j, "saturated");
+        json_bool(j, true);
+    }
+}
+
+void gather_list_head(struct json *j, const struct ask *a, const struct tally *t)
+{
+    put_window(j, a);
+    json_key(j, "service");
+    json_str(j, a->params.value[PARAM_SERVICE]);
+    put_tally(j, a, t, t->samples);
+}

@@ -1,0 +1,222 @@
+/* The one place that reads profiles from the store: series are chosen by the selector, and samples where series leave it open. */
+#include "gateway/query/scan.h"
+
+struct scanning {
+    struct ask *ask;
+    const struct scan_spec *spec;
+    bool bodies, probing, open;
+    uint64_t found;
+};
+
+bool scan_has_type(const struct sample_type *t, struct str wanted)
+{
+    return str_eq(t->id, wanted) || str_eq(t->type, wanted);
+}
+
+uint64_t scan_samples(const struct seen_profile *p)
+{
+    uint64_t n = 0;
+    if (!p->keep)
+        return p->stored->n_samples;
+    for (uint32_t i = 0; i < p->view->n_samples; i++)
+        n += p->keep[p->view->sample_set[i]];
+    return n;
+}
+
+int64_t scan_total(const struct seen_profile *p, uint32_t type)
+{
+    int64_t sum = 0;
+    bool over = false;
+    if (!p->keep)
+        return p->stored->types[type].total;
+    for (uint32_t i = 0; i < p->view->n_samples; i++)
+        if (p->keep[p->view->sample_set[i]])
+            sum = add_sat(sum, p->view->values[type][i], &over);
+    return sum;
+}
+
+static bool on_series(void *ctx, const struct series *series)
+{
+    struct scanning *s = ctx;
+    return selector_series(s->ask->selector, series) != VERDICT_NO;
+}
+
+/* Whether one of its types is wanted, by `type` and by the selector. */
+static bool has_wanted_type(struct scanning *s, const struct stored *p)
+{
+    struct selector *sel = s->ask->selector;
+    for (uint32_t t = 0; t < p->n_types; t++)
+        if ((s->spec->type.len == 0 || scan_has_type(&p->types[t], s->spec->type)) && (!sel || selector_type(sel, p->types[t].id)))
+            return true;
+    return p->n_types == 0 && s->spec->type.len == 0 && (!sel || selector_type(sel, (struct str){NULL, 0}));
+}
+
+/* Which label sets count. *any: whether the profile counts at all. */
+static bool *keep_sets(struct scanning *s, const struct stored *p, const struct record_view *v, struct arena *a, bool *any)
+{
+    bool *keep = NEW(a, bool, v->n_sets + 1);
+    *any = false;
+    for (uint32_t i = 0; keep && i < v->n_sets; i++)
+        keep[i] = selector_sample(s->ask->selector, p->series, v->labels + v->set_at[i], v->set_at[i + 1] - v->set_at[i]);
+    for (uint32_t i = 0; keep && i < v->n_samples; i++)
+        *any = *any || keep[v->sample_set[i]];
+    if (v->n_samples == 0)
+        *any = selector_sample(s->ask->selector, p->series, NULL, 0);
+    return keep;
+}
+
+/* A body that does not open: because it needs too much memory, or for a reason of its own that the fault has. */
+static enum err body_error(struct ask *ask, const struct arena *a, enum err e)
+{
+    if (!arena_over_limit(a))
+        return fault_set(&ask->fault, e == E_BAD_INPUT ? E_INTERNAL : e, "a stored profile cannot be read");
+    return ask_too_large(ask);
+}
+
+static enum err visit_body(struct scanning *s, const struct stored *p, bool open, struct arena *a)
+{
+    struct record_view view = {0};
+    struct seen_profile seen = {p, &view, NULL};
+    bool any = true;
+    struct fault why = {0};
+    enum err e = record_open(&view, p->body, a, &why);
+    if (e)
+        return body_error(s->ask, a, e);
+    if (open) {
+        seen.keep = keep_sets(s, p, &view, a, &any);
+        if (!seen.keep)
+            return body_error(s->ask, a, E_NO_MEMORY);
+    }
+    return any ? s->spec->visit(s->spec->ctx, &seen) : E_OK;
+}
+
+static enum err on_profile(void *ctx, const struct stored *p)
+{
+    struct scanning *s = ctx;
+    struct ask *ask = s->ask;
+    enum err e = ask_alive(ask);
+    if (e)
+        return e;
+    if (ask->selector && selector_error(ask->selector, &ask->fault))
+        return ask->fault.err;
+    s->found++;
+    if (ask->selector && ask->one_profile && selector_series(ask->selector, p->series) == VERDICT_NO)
+        return E_OK;
+    if (ask->params.given[PARAM_SERVICE] && ask->one_profile && ask->params.value[PARAM_SERVICE].len
+        && !str_eq(ask->params.value[PARAM_SERVICE], p->series->service))
+        return E_OK;
+    if (!has_wanted_type(s, p))
+        return E_OK;
+    bool open = ask->selector && selector_series(ask->selector, p->series) == VERDICT_OPEN;
+    if (s->probing) {
+        s->open = open;
+        return open ? E_CANCELLED : E_OK;
+    }
+    if (!s->bodies)
+        return s->spec->visit(s->spec->ctx, &(struct seen_profile){p, NULL, NULL});
+    struct arena *a = arena_new(ask->q->memory_limit / 2);
+    if (!a)
+        return fault_set(&ask->fault, E_NO_MEMORY, NULL);
+    e = visit_body(s, p, open, a);
+    arena_free(a);
+    return e;
+}
+
+static enum err run(struct scanning *s, enum scan_what what)
+{
+    struct ask *ask = s->ask;
+    const struct query *q = ask->q;
+    struct selection sel = {
+        .project = q->project,
+        .service = ask->one_profile ? (struct str){NULL, 0} : ask->params.value[PARAM_SERVICE],
+        .from_ns = ask->window.from_ns,
+        .until_ns = ask->window.until_ns,
+        .profile = ask->one_profile ? &ask->attempt : NULL,
+        .series_match = ask->selector && !ask->one_profile ? on_series : NULL,
+        .ctx = s,
+        .cancel = q->cancel,
+    };
+    struct fault store_fault = {0};
+    enum err e = q->backend->read->scan(q->store, &sel, what, on_profile, s, &store_fault);
+    if (e && ask->fault.err == E_OK && !(s->probing && s->open))
+        (void)fault_set(&ask->fault, e, store_fault.text[0] ? "%s" : NULL, store_fault.text);
+    return e;
+}
+
+/* A selector may reach into samples; whether it does depends on the series that are there. */
+static enum err probe(struct scanning *s)
+{
+    s->probing = true;
+    enum err e = run(s, SCAN_META);
+    s->probing = false;
+    s->found = 0;
+    if (s->open)
+        s->bodies = true;
+    return s->open ? E_OK : e;
+}
+
+enum err scan_profiles(struct ask *a, const struct scan_spec *spec)
+{
+    struct scanning s = {.ask = a, .spec = spec, .bodies = spec->bodies};
+    enum err e = E_OK;
+    if (a->selector && !spec->bodies && selector_may_open(a->selector))
+        e = probe(&s);
+    if (e == E_OK)
+        e = run(&s, (s.bodies ? SCAN_BODY : SCAN_META) | (spec->newest_first ? SCAN_NEWEST_FIRST : 0));
+    if (e == E_OK && a->selector)
+        e = selector_error(a->selector, &a->fault);
+    if (e == E_OK)
+        e = ask_look(a);
+    if (e == E_OK && a->one_profile && s.found == 0)
+        e = fault_set(&a->fault, E_NOT_FOUND, "no such profile");
+    return e;
+}
+
+enum err tally_open(struct tally *t, struct ask *a)
+{
+    *t = (struct tally){.edge_ns = INT64_MIN, .ids = idset_new()};
+    return t->ids ? E_OK : fault_set(&a->fault, E_NO_MEMORY, NULL);
+}
+
+void tally_close(struct tally *t)
+{
+    idset_free(t->ids);
+    t->ids = NULL;
+}
+
+static int64_t end_of(const struct stored *p)
+{
+    bool over = false;
+    return add_sat(p->time_ns, p->duration_ns > 0 ? p->duration_ns : 0, &over);
+}
+
+enum err tally_add(struct tally *t, struct ask *a, const struct seen_profile *p)
+{
+    bool over = false;
+    const struct stored *s = p->stored;
+    int64_t end = end_of(s);
+    if (!idset_has(t->ids, s->series_id) && !idset_add(t->ids, s->series_id))
+        return fault_set(&a->fault, E_NO_MEMORY, NULL);
+    if (a->one_profile)
+        a->window = (struct window){s->time_ns, end, false};
+    t->series = idset_count(t->ids);
+    t->first_ns = t->profiles == 0 || s->time_ns < t->first_ns ? s->time_ns : t->first_ns;
+    t->last_ns = t->profiles == 0 || s->time_ns > t->last_ns ? s->time_ns : t->last_ns;
+    t->profiles++;
+    t->samples += scan_samples(p);
+    t->duration_ns = add_sat(t->duration_ns, s->duration_ns > 0 ? s->duration_ns : 0, &over);
+    if (end > a->window.until_ns)
+        end = a->window.until_ns;
+    int64_t from = s->time_ns > t->edge_ns ? s->time_ns : t->edge_ns;
+    if (end > from) {
+        t->covered_ns += end - from;
+        t->edge_ns = end;
+    }
+    return E_OK;
+}
+
+double tally_covered(const struct tally *t, const struct ask *a)
+{
+    double window = (double)a->window.until_ns - (double)a->window.from_ns;
+    return window > 0 ? (double)t->covered_ns / window : 0;
+}

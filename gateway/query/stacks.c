@@ -1,0 +1,313 @@
+/* Turns stack ids into functions: every frame is looked at once, every function gets one row, every sample is charged exactly. */
+#include "gateway/query/stacks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct known_frame {
+    const struct symframe *frame; /* NULL: a free slot */
+    uint32_t fn;
+    bool own;
+};
+
+enum { FIRST_SLOTS = 1024, FIRST_PATH = 256 };
+
+/* Names that many functions share, so that only the line tells them apart. */
+static bool is_anonymous(struct str name)
+{
+    static const char *const parts[] = {"<lambda>", "(anonymous", "<anonymous"};
+    for (size_t i = 0; i < COUNTOF(parts); i++)
+        if (name.len >= strlen(parts[i]) && memmem(name.p, name.len, parts[i], strlen(parts[i])))
+            return true;
+    return str_eq(name, STR("lambda")) || str_eq(name, STR("anonymous")) || name.len == 0;
+}
+
+static uint64_t identity_hash(const struct ask *a, const struct fn *f)
+{
+    uint64_t numbers[6] = {
+        hash64(&a->key, f->name.p, f->name.len),
+        hash64(&a->key, f->file.p, f->file.len),
+        hash64(&a->key, f->build_id.p, f->build_id.len),
+        f->name.len,
+        f->address,
+        (uint64_t)f->start_line,
+    };
+    return hash64(&a->key, numbers, sizeof(numbers));
+}
+
+static bool same_identity(const struct fn *a, const struct fn *b)
+{
+    return a->address == b->address && a->start_line == b->start_line && str_eq(a->name, b->name) && str_eq(a->file, b->file)
+           && str_eq(a->build_id, b->build_id);
+}
+
+static void place_fn(const struct ask *a, const struct fn *fns, uint32_t i, uint32_t *slots, uint32_t n)
+{
+    uint64_t at = identity_hash(a, &fns[i]);
+    while (slots[at & (n - 1)] != STACK_NONE)
+        at++;
+    slots[at & (n - 1)] = i;
+}
+
+static enum err grow_slots(struct stacks *s)
+{
+    uint32_t n = s->n_slots ? s->n_slots * 2 : FIRST_SLOTS;
+    uint32_t *slots = NEW(s->ask->arena, uint32_t, n);
+    if (!slots)
+        return ask_no_memory(s->ask);
+    memset(slots, 0xff, n * sizeof(*slots));
+    for (uint32_t i = 0; i < s->n_fns; i++)
+        place_fn(s->ask, s->fns, i, slots, n);
+    s->slots = slots;
+    s->n_slots = n;
+    return E_OK;
+}
+
+static enum err add_fn(struct stacks *s, const struct fn *f, uint32_t *out)
+{
+    if (s->n_fns == s->cap_fns) {
+        uint32_t cap = s->cap_fns ? s->cap_fns * 2 : FIRST_SLOTS;
+        struct fn *fns = GROW(s->ask->arena, s->fns, struct fn, s->cap_fns, cap);
+        if (!fns)
+            return ask_no_memory(s->ask);
+        s->fns = fns;
+        s->cap_fns = cap;
+    }
+    if (s->n_fns * 2 >= s->n_slots && grow_slots(s) != E_OK)
+        return s->ask->fault.err;
+    *out = s->n_fns++;
+    s->fns[*out] = *f;
+    place_fn(s->ask, s->fns, *out, s->slots, s->n_slots);
+    return E_OK;
+}
+
+/* The row of an identity, made where there is none. */
+static enum err intern(struct stacks *s, const struct fn *f, uint32_t *out)
+{
+    uint64_t at = identity_hash(s->ask, f);
+    for (; s->n_slots && s->slots[at & (s->n_slots - 1)] != STACK_NONE; at++) {
+        *out = s->slots[at & (s->n_slots - 1)];
+        if (same_identity(&s->fns[*out], f))
+            return E_OK;
+    }
+    return add_fn(s, f, out);
+}
+
+static enum err describe(struct stacks *s, const struct symframe *frame, struct fn *f)
+{
+    const struct function *fun = frame->function;
+    *f = (struct fn){.start_line = -1};
+    if (fun) {
+        f->name = fun->name;
+        f->file = fun->file;
+        f->line = fun->start_line > 0 ? fun->start_line : frame->line;
+        if (is_anonymous(fun->name))
+            f->start_line = fun->start_line;
+        return E_OK;
+    }
+    char text[24];
+    snprintf(text, sizeof(text), "0x%llx", (unsigned long long)frame->address);
+    f->address = frame->address;
+    if (frame->mapping) {
+        f->build_id = frame->mapping->build_id;
+        f->file = frame->mapping->file;
+    }
+    return arena_str(s->ask->arena, str_of(text), &f->name) ? E_OK : ask_no_memory(s->ask);
+}
+
+static bool is_own(const struct stacks *s, const struct symframe *frame, const struct fn *f)
+{
+    struct place place = {f->name, f->file, frame->mapping ? frame->mapping->file : (struct str){NULL, 0}};
+    if (!frame->function || frame->flags & FRAME_FOLDED)
+        return false;
+    return rules_owner(&place, rules_language(&place, s->g->spy)) == OWNER_OWN;
+}
+
+static enum err learn(struct stacks *s, const struct symframe *frame, struct known_frame *k)
+{
+    struct fn f;
+    enum err e = describe(s, frame, &f);
+    if (e == E_OK)
+        e = intern(s, &f, &k->fn);
+    if (e)
+        return e;
+    struct fn *row = &s->fns[k->fn];
+    k->frame = frame;
+    k->own = is_own(s, frame, &f);
+    row->own_code = row->own_code || k->own;
+    if (f.line > 0 && (row->line <= 0 || f.line < row->line))
+        row->line = f.line;
+    return E_OK;
+}
+
+/* Addresses of frames are ours, not a client's: plain mixing will do. */
+static struct known_frame *frame_slot(struct known_frame *table, uint32_t cap, const struct symframe *frame)
+{
+    uint64_t at = (uint64_t)(uintptr_t)frame * UINT64_C(0x9e3779b97f4a7c15) >> 20;
+    while (table[at & (cap - 1)].frame && table[at & (cap - 1)].frame != frame)
+        at++;
+    return &table[at & (cap - 1)];
+}
+
+static enum err grow_known(struct stacks *s)
+{
+    uint32_t cap = s->cap_known ? s->cap_known * 2 : FIRST_SLOTS;
+    struct known_frame *table = NEW(s->ask->arena, struct known_frame, cap);
+    if (!table)
+        return ask_no_memory(s->ask);
+    for (uint32_t i = 0; i < s->cap_known; i++)
+        if (s->known[i].frame)
+            *frame_slot(table, cap, s->known[i].frame) = s->known[i];
+    s->known = table;
+    s->cap_known = cap;
+    return E_OK;
+}
+
+static enum err resolve(struct stacks *s, const struct symframe *frame, uint32_t *fn, bool *own)
+{
+    struct known_frame *k = frame_slot(s->known, s->cap_known, frame);
+    if (!k->frame) {
+        if (s->n_known * 2 >= s->cap_known && grow_known(s) != E_OK)
+            return s->ask->fault.err;
+        k = frame_slot(s->known, s->cap_known, frame);
+        if (learn(s, frame, k) != E_OK)
+            return s->ask->fault.err;
+        s->n_known++;
+    }
+    *fn = k->fn;
+    *own = k->own;
+    return E_OK;
+}
+
+static enum err grow_path(struct stacks *s, uint32_t need)
+{
+    uint32_t cap = s->cap_path ? s->cap_path : FIRST_PATH;
+    while (cap < need)
+        cap *= 2;
+    s->frames = GROW(s->ask->arena, s->frames, const struct symframe *, s->cap_path, cap);
+    s->path = GROW(s->ask->arena, s->path, uint32_t, s->cap_path, cap);
+    if (!s->frames || !s->path)
+        return ask_no_memory(s->ask);
+    s->cap_path = cap;
+    return E_OK;
+}
+
+enum err stacks_open(struct stacks *s, struct ask *a, const struct gathered *g)
+{
+    *s = (struct stacks){.ask = a, .g = g};
+    enum err e = grow_known(s);
+    return e ? e : grow_path(s, FIRST_PATH);
+}
+
+/* A stack without frames is a row of its own; so is one whose definition is lost. */
+static enum err lone(struct stacks *s, const char *name, struct stack *out)
+{
+    out->n = 1;
+    out->own = STACK_NONE;
+    return intern(s, &(struct fn){.name = str_of(name), .start_line = -1}, &s->path[0]);
+}
+
+static enum err fill(struct stacks *s, uint64_t id, struct stack *out)
+{
+    uint32_t n = id ? symtab_stack(s->g->symtab, id, s->frames, s->cap_path) : 0;
+    if (n == SYMTAB_UNKNOWN)
+        return lone(s, "[unknown]", out);
+    if (n == 0)
+        return lone(s, "[no stack]", out);
+    if (n > s->cap_path) {
+        enum err e = grow_path(s, n);
+        if (e)
+            return e;
+        n = symtab_stack(s->g->symtab, id, s->frames, s->cap_path);
+    }
+    out->n = n;
+    out->own = STACK_NONE;
+    for (uint32_t i = 0; i < n; i++) {
+        bool own;
+        if (resolve(s, s->frames[i], &s->path[i], &own) != E_OK)
+            return s->ask->fault.err;
+        if (own)
+            out->own = i;
+    }
+    return E_OK;
+}
+
+enum err stacks_walk(struct stacks *s, stack_visit visit, void *ctx)
+{
+    const struct merged *m = s->g->merged;
+    for (uint32_t r = 0; m && m->n_types && r < m->n_rows; r++) {
+        struct stack stack = {.value = m->values[0][r]};
+        enum err e = ask_alive(s->ask);
+        if (e == E_OK && stack.value != 0) {
+            e = fill(s, m->stack[r], &stack);
+            stack.fn = s->path;
+            if (e == E_OK)
+                e = visit(ctx, &stack);
+        }
+        if (e)
+            return e;
+    }
+    return E_OK;
+}
+
+static enum err charge(void *ctx, const struct stack *st)
+{
+    struct stacks *s = ctx;
+    bool over = false;
+    struct fn *leaf = &s->fns[st->fn[st->n - 1]];
+    leaf->self = add_sat(leaf->self, st->value, &over);
+    s->mark++;
+    for (uint32_t i = 0; i < st->n; i++) {
+        struct fn *f = &s->fns[st->fn[i]];
+        if (f->mark == s->mark)
+            continue;
+        f->mark = s->mark;
+        f->total = add_sat(f->total, st->value, &over);
+    }
+    int64_t *own = st->own == STACK_NONE ? &s->no_own_code : &s->fns[st->fn[st->own]].own;
+    *own = add_sat(*own, st->value, &over);
+    return E_OK;
+}
+
+enum err stacks_charge(struct stacks *s)
+{
+    return stacks_walk(s, charge, s);
+}
+
+int64_t fn_value(const struct fn *f, enum stack_key key)
+{
+    return key == KEY_SELF ? f->self : key == KEY_TOTAL ? f->total : f->own;
+}
+
+struct ranking {
+    const struct fn *fns;
+    enum stack_key key;
+};
+
+static int compare_fns(const void *a, const void *b, void *ctx)
+{
+    const struct ranking *r = ctx;
+    const struct fn *x = &r->fns[*(const uint32_t *)a], *y = &r->fns[*(const uint32_t *)b];
+    int64_t vx = fn_value(x, r->key), vy = fn_value(y, r->key);
+    if (vx != vy)
+        return vx > vy ? -1 : 1;
+    if (x->total != y->total)
+        return x->total > y->total ? -1 : 1;
+    int c = str_cmp(x->name, y->name);
+    return c ? c : str_cmp(x->file, y->file);
+}
+
+uint32_t *stacks_rank(struct stacks *s, enum stack_key key)
+{
+    uint32_t *order = NEW(s->ask->arena, uint32_t, s->n_fns + 1);
+    struct ranking r = {s->fns, key};
+    if (!order) {
+        (void)ask_no_memory(s->ask);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < s->n_fns; i++)
+        order[i] = i;
+    if (s->n_fns > 1)
+        qsort_r(order, s->n_fns, sizeof(*order), compare_fns, &r);
+    return order;
+}
