@@ -1,0 +1,296 @@
+/* Admission: queues by project, the list of those inside by age, and the invariant that keeps one maximum reachable. */
+#include "gateway/admit.h"
+
+#include <stdlib.h>
+
+/* Those of one project that wait. Kept only while somebody waits. */
+struct project {
+    struct str name; /* borrowed from the first waiter, moved on when it leaves */
+    struct ticket *head, *tail;
+    struct project *next; /* a ring order: the served project goes to the end */
+};
+
+struct admit {
+    size_t capacity, first, max;
+    uint64_t patience_ms;
+    const struct admit_events *ev;
+    size_t granted, waiting;
+    struct ticket *oldest, *youngest; /* everyone inside */
+    struct project *projects, **last;
+    bool serving; /* guards against recursion: callbacks may leave or grow */
+    bool again;
+};
+
+static void inside_push(struct admit *a, struct ticket *t)
+{
+    t->prev = a->youngest;
+    t->next = NULL;
+    if (a->youngest)
+        a->youngest->next = t;
+    else
+        a->oldest = t;
+    a->youngest = t;
+}
+
+static void inside_drop(struct admit *a, struct ticket *t)
+{
+    if (t->prev)
+        t->prev->next = t->next;
+    else
+        a->oldest = t->next;
+    if (t->next)
+        t->next->prev = t->prev;
+    else
+        a->youngest = t->prev;
+    t->prev = t->next = NULL;
+}
+
+/* Whether t may hold `total` so that the oldest can still reach the maximum. */
+static bool fits(const struct admit *a, const struct ticket *t, size_t total)
+{
+    const struct ticket *oldest = a->oldest ? a->oldest : t;
+    size_t sum = a->granted - t->granted + total;
+    size_t aside = a->max - (oldest == t ? total : oldest->granted);
+
+    return sum + aside <= a->capacity;
+}
+
+static void give(struct admit *a, struct ticket *t, size_t total)
+{
+    a->granted += total - t->granted;
+    t->granted = total;
+    t->wants = 0;
+    t->state = TICKET_IN;
+}
+
+static struct project *project_find(struct admit *a, struct str name)
+{
+    for (struct project *p = a->projects; p; p = p->next)
+        if (str_eq(p->name, name))
+            return p;
+    return NULL;
+}
+
+static struct project *project_add(struct admit *a, struct str name)
+{
+    struct project *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return NULL;
+    p->name = name;
+    *a->last = p;
+    a->last = &p->next;
+    return p;
+}
+
+static void project_unlink(struct admit *a, struct project *p)
+{
+    struct project **at = &a->projects;
+
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+    if (!p->next)
+        a->last = at;
+    p->next = NULL;
+}
+
+/* Takes t out of its project's queue; an empty queue is forgotten. */
+static void waiter_drop(struct admit *a, struct ticket *t)
+{
+    struct project *p = project_find(a, t->project);
+
+    ASSERT(p != NULL);
+    if (t->prev)
+        t->prev->next = t->next;
+    else
+        p->head = t->next;
+    if (t->next)
+        t->next->prev = t->prev;
+    else
+        p->tail = t->prev;
+    t->prev = t->next = NULL;
+    a->waiting--;
+    if (p->head) {
+        p->name = p->head->project;
+        return;
+    }
+    project_unlink(a, p);
+    free(p);
+}
+
+static struct ticket *next_grower(const struct admit *a)
+{
+    for (struct ticket *t = a->oldest; t; t = t->next)
+        if (t->state == TICKET_GROWING && fits(a, t, t->wants))
+            return t;
+    return NULL;
+}
+
+/* Growers come before newcomers: what is inside must get out first. */
+static bool serve_one(struct admit *a)
+{
+    struct ticket *t = next_grower(a);
+    if (t) {
+        give(a, t, t->wants);
+        a->ev->granted(t);
+        return true;
+    }
+    struct project *p = a->projects;
+    if (!p || !fits(a, p->head, a->first))
+        return false;
+    t = p->head;
+    if (p->next) {
+        project_unlink(a, p);
+        *a->last = p;
+        a->last = &p->next;
+    }
+    waiter_drop(a, t);
+    inside_push(a, t);
+    give(a, t, a->first);
+    a->ev->granted(t);
+    return true;
+}
+
+static void serve(struct admit *a)
+{
+    a->again = true;
+    if (a->serving)
+        return;
+    a->serving = true;
+    while (a->again) {
+        a->again = false;
+        while (serve_one(a))
+            ;
+    }
+    a->serving = false;
+}
+
+struct admit *admit_new(size_t capacity, size_t first, size_t max, uint64_t patience_ms, const struct admit_events *ev)
+{
+    struct admit *a = calloc(1, sizeof *a);
+
+    ASSERT(first <= max && max <= capacity);
+    if (!a)
+        return NULL;
+    a->capacity = capacity;
+    a->first = first;
+    a->max = max;
+    a->patience_ms = patience_ms;
+    a->ev = ev;
+    a->last = &a->projects;
+    return a;
+}
+
+void admit_free(struct admit *a)
+{
+    if (!a)
+        return;
+    ASSERT(a->granted == 0 && a->waiting == 0);
+    free(a);
+}
+
+enum admit_answer admit_arrive(struct admit *a, struct ticket *t, struct str project, uint64_t now_ms)
+{
+    ASSERT(t->state == TICKET_NONE);
+    *t = (struct ticket){.project = project, .deadline_ms = now_ms + a->patience_ms};
+    if (!a->projects && fits(a, t, a->first)) {
+        inside_push(a, t);
+        give(a, t, a->first);
+        return ADMIT_YES;
+    }
+    struct project *p = project_find(a, project);
+    if (!p && !(p = project_add(a, project)))
+        return ADMIT_NO;
+    t->state = TICKET_WAITING;
+    t->prev = p->tail;
+    if (p->tail)
+        p->tail->next = t;
+    else
+        p->head = t;
+    p->tail = t;
+    a->waiting++;
+    return ADMIT_WAIT;
+}
+
+enum admit_answer admit_grow(struct admit *a, struct ticket *t, size_t total)
+{
+    ASSERT(t->state == TICKET_IN);
+    if (total <= t->granted)
+        return ADMIT_YES;
+    if (total > a->max)
+        return ADMIT_NO;
+    if (fits(a, t, total)) {
+        give(a, t, total);
+        return ADMIT_YES;
+    }
+    t->wants = total;
+    t->state = TICKET_GROWING;
+    return ADMIT_WAIT;
+}
+
+void admit_shrink(struct admit *a, struct ticket *t, size_t total)
+{
+    ASSERT(t->state == TICKET_IN);
+    if (total >= t->granted)
+        return;
+    a->granted -= t->granted - total;
+    t->granted = total;
+    serve(a);
+}
+
+void admit_leave(struct admit *a, struct ticket *t)
+{
+    if (t->state == TICKET_NONE)
+        return;
+    if (t->state == TICKET_WAITING) {
+        waiter_drop(a, t);
+    } else {
+        inside_drop(a, t);
+        a->granted -= t->granted;
+        t->granted = 0;
+    }
+    t->state = TICKET_NONE;
+    serve(a);
+}
+
+/* One that has timed out, or NULL; *next gets the earliest deadline of the others. */
+static struct ticket *overdue(struct admit *a, uint64_t now_ms, uint64_t *next)
+{
+    *next = 0;
+    for (struct project *p = a->projects; p; p = p->next) {
+        if (p->head->deadline_ms <= now_ms)
+            return p->head;
+        if (*next == 0 || p->head->deadline_ms < *next)
+            *next = p->head->deadline_ms;
+    }
+    return NULL;
+}
+
+uint64_t admit_tick(struct admit *a, uint64_t now_ms)
+{
+    struct ticket *t;
+    uint64_t next;
+
+    while ((t = overdue(a, now_ms, &next))) {
+        waiter_drop(a, t);
+        t->state = TICKET_NONE;
+        a->ev->timed_out(t);
+    }
+    return next;
+}
+
+size_t admit_granted(const struct admit *a)
+{
+    return a->granted;
+}
+
+size_t admit_waiting(const struct admit *a)
+{
+    return a->waiting;
+}
+
+size_t admit_max(const struct admit *a)
+{
+    return a->max;
+}
