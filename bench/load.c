@@ -78,8 +78,6 @@ static int64_t wall_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* --- one connection --- */
-
 static void link_lose(struct link *l, int why)
 {
     run.outcomes[why]++;
@@ -291,8 +289,6 @@ static void link_read(struct link *l)
     }
 }
 
-/* --- the run --- */
-
 static bool more_to_send(double deadline)
 {
     return now() < deadline && (!run.limit || run.seq < run.limit);
@@ -331,8 +327,6 @@ static void run_load(void)
             link_lose(&links[i], LOST_TIMEOUT);
     free(links);
 }
-
-/* --- the report --- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -382,8 +376,6 @@ static void report(double seconds, struct server_use before, struct server_use a
     printf("\"own_cpu_s\":%.3f}\n", (double)(own.ru_utime.tv_sec + own.ru_stime.tv_sec) +
                                         (double)(own.ru_utime.tv_usec + own.ru_stime.tv_usec) / 1e6);
 }
-
-/* --- the command line --- */
 
 static void usage(const char *why)
 {
