@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from bodies import simple
+from bodies import block, simple
 from gate import ROOT, bearer, flamegate
 
 SAMPLE = os.path.join(ROOT, "conf", "flamegate.yaml")
@@ -128,9 +128,8 @@ def test_command_line():
 
 def test_healthcheck(make_gate):
     gate = make_gate()
-    with open(gate.conf_file, "a") as f:
-        f.write("")
-    text = open(gate.conf_file).read()
+    with open(gate.conf_file) as f:
+        text = f.read()
     text = text.replace("listen: 127.0.0.1:0", "listen: 127.0.0.1:%d" % gate.address[1]).replace("admin: 127.0.0.1:0", "admin: 127.0.0.1:%d" % gate.admin_address[1])
     with open(gate.conf_file, "w") as f:
         f.write(text)
@@ -148,19 +147,18 @@ def test_port_in_use_is_an_error_not_a_crash(gate, tmp_path):
 
 class TestReload:
     def hup(self, gate):
-        before = gate.count("flamegate_config_reloads_total") if False else os.path.getsize(gate.log_file)
+        before = os.path.getsize(gate.log_file)
         gate.process.send_signal(signal.SIGHUP)
         gate.until(lambda: "reload" in gate.log(before).lower() or "config" in gate.log(before).lower(), True)
         return gate.log(before)
 
     def test_good(self, gate):
-        body = simple().raw() + b"\x9a\x06\xe8\x07" + bytes(1000) + b"\x9a\x06\xe8\x07" + bytes(1000)  # two unknown fields
-        assert len(body) > 2048 or True
-        assert gate.ingest(body + b"\x9a\x06\xe8\x07" + bytes(1000)).status == 200
+        body = simple().raw() + block(99, bytes(2000))
+        assert gate.ingest(body).status == 200
         with open(gate.conf_file, "a") as f:
             f.write(GOOD)
         self.hup(gate)
-        gate.until(lambda: gate.ingest(body + b"\x9a\x06\xe8\x07" + bytes(1000)).status, 413)
+        gate.until(lambda: gate.ingest(body).status, 413)
         assert gate.metrics()["flamegate_config_last_reload_successful"] == 1
         assert gate.ingest(simple().gz()).status == 200
 
