@@ -36,18 +36,24 @@ const struct key *keyring_find(const struct keyring *k, struct str secret, int64
 enum { CREDENTIALS_MAX = 16 };
 struct credentials {
     struct str secret[CREDENTIALS_MAX]; /* borrow the headers, or decoded[] */
+    uint8_t rank[CREDENTIALS_MAX];      /* which of the three it came from; sorted */
     size_t n;
     char decoded[1024]; /* of Basic */
     size_t decoded_len;
 };
-/* One Authorization value: Bearer or Basic, scheme in any case. */
+/* In any order of headers. One Authorization value: Bearer or Basic, scheme in any case. */
 void credentials_authorization(struct credentials *c, struct str value);
 void credentials_token(struct credentials *c, struct str value);
 
-/* The key file's side of the command line. Secrets have 256 random bits. */
+/*
+ * The key file's side of the command line. Secrets have 256 random bits; `secret` is "" for an imported one. With
+ * print_only the file is not touched. `line` gets the key as a line of the file. f says what is wrong; E_NOT_FOUND: no
+ * such key or file.
+ */
 enum { SECRET_TEXT = 64 };
 enum err key_create(const char *path, const struct key *k, struct str imported_secret, bool print_only,
                     char secret[SECRET_TEXT + 1], struct buf *line, struct fault *f) MUST_CHECK;
+/* Disables it; the line stays, so that the name is not given away again. */
 enum err key_revoke(const char *path, struct str name, struct fault *f) MUST_CHECK;
 void key_hash(struct str secret, uint8_t out[32]);
 
