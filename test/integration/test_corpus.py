@@ -29,7 +29,7 @@ def lab(make_gate):
     for name, secret in (("lab-basic", "lab-password"), ("lab-bearer", "lab-token")):
         done = gate.run("key", "hash", input=secret + "\n")
         assert done.returncode == 0, done.stderr
-        text += "  - { name: %s, project: default, type: server, hash: %s }\n" % (name, done.stdout.strip().split()[-1])
+        text += "- { name: %s, project: default, type: server, hash: \"%s\" }\n" % (name, done.stdout.strip())
     with open(gate.keys_file, "w") as f:
         f.write(text)
     return gate.start()
