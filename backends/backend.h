@@ -1,11 +1,12 @@
 /*
- * The contract of the stores (design.md 6). A sample store takes groups of sealed records and gives them back; a share store
- * keeps function shares per minute. Both are found by the scheme of their address in one array, backends/backend.c.
+ * The contract of the stores (design.md 6). A sample store takes groups of sealed records and gives them back; a share
+ * store keeps function shares per minute. Both are found by the scheme of their address in one array,
+ * backends/backend.c.
  *
- * Writing happens on the loop: a call returns at once, its callback runs once, later, on the loop thread, never from inside the call.
- * Reading happens on a thread of the query lane: a call blocks until it is done and looks at `cancel` as it goes; several threads
- * may read one store at the same time. (A reader that blocks a lane thread is half the code of one that calls back, and merging
- * is CPU work that belongs there anyway.)
+ * Writing happens on the loop: a call returns at once, its callback runs once, later, on the loop thread, never from
+ * inside the call. Reading happens on a thread of the query lane: a call blocks until it is done and looks at `cancel`
+ * as it goes; several threads may read one store at the same time. (A reader that blocks a lane thread is half the code
+ * of one that calls back, and merging is CPU work that belongs there anyway.)
  */
 #ifndef BACKENDS_BACKEND_H
 #define BACKENDS_BACKEND_H
@@ -13,19 +14,10 @@
 #include <stdatomic.h>
 #include <uv.h>
 
+#include "backends/attempt.h"
 #include "codecs/record.h"
 
 enum { GROUP_MAX = 64 };
-
-/* Names one attempt to store one profile: the id that people see, 32 hexadecimal digits. */
-struct attempt {
-    uint64_t boot; /* random per process start */
-    uint64_t group; /* counts up from 1, 48 bits */
-    uint16_t place; /* in the group */
-};
-enum { ATTEMPT_TEXT = 33 };
-void attempt_format(struct attempt a, char out[ATTEMPT_TEXT]);
-bool attempt_parse(struct str text, struct attempt *out);
 
 enum put_result {
     PUT_STORED,
@@ -33,7 +25,7 @@ enum put_result {
     PUT_AGAIN /* the store is away or full: 503, or the spool */
 };
 
-/* Records that are committed together: one transaction, one (class, day). Owned by whoever grouped them until `done`. */
+/* Records that are committed together: one (class, day), one transaction. Whoever grouped them owns them. */
 struct group {
     struct record *records[GROUP_MAX];
     enum put_result results[GROUP_MAX]; /* set before done */
@@ -53,16 +45,18 @@ struct store_host {
     const struct hash_key *key;
     uint64_t originals_max_bytes; /* per project; 0: originals are not kept */
     size_t symbols_memory;        /* bound of the set of stored ids */
-    void (*log)(void *ctx, int level, const char *text); /* 0 error, 1 warn, 2 info; any thread */
-    void (*account)(void *ctx, const char *account, int64_t delta_bytes); /* the memory ledger; any thread */
+    /* Any thread. level: 0 error, 1 warn, 2 info. */
+    void (*log)(void *ctx, int level, const char *text);
+    /* Any thread: the memory ledger; account is "symbols" or "queries". */
+    void (*account)(void *ctx, const char *account, int64_t delta_bytes);
     void *ctx;
 };
 
 /* What is wanted. Strings are borrowed for the call. */
 struct selection {
     struct str project;
-    struct str service;     /* empty: every service of the project */
-    int64_t from_ns, until_ns; /* half open, by the profile's own time */
+    struct str service;            /* empty: every service of the project */
+    int64_t from_ns, until_ns;     /* half open, by the profile's own time */
     const struct attempt *profile; /* not NULL: just this one, whatever the window */
     /* Whether series count at all, by name and labels; NULL: all. Called once per series, on the reading thread. */
     bool (*series_match)(void *ctx, const struct series *s);
@@ -94,25 +88,29 @@ struct sample_store_ops {
 
     /* Opens or makes the store. On the loop, before serving; may block. NULL: f says why. */
     struct sample_store *(*open)(const struct store_host *h, struct str address, struct fault *f);
-    /* Idempotent by attempt (boot, group, place); never reads. At most one put is under way; the caller waits for done. */
+    /* Idempotent by attempt; never reads. At most one put is under way; the caller waits for done. */
     void (*put)(struct sample_store *s, struct group *g);
-    /* Bit i of told: the client of row i was told 200. Fire and forget; a later mark of the same group can only clear bits. Queued behind the put under way. */
+    /* Bit i of told: the client of row i was told 200. Fire and forget; a later mark of the same group can only clear
+     * bits. Queued behind the put under way. */
     void (*mark)(struct sample_store *s, const struct group *g, uint64_t told);
-    /* Drops everything whose class has expired at `now`, and what the class function no longer wants. Fire and forget. */
+    /* Drops every (class, day) that has expired at now_ns. Fire and forget. */
     void (*expire)(struct sample_store *s, int64_t now_ns);
-    /* After the put under way and all marks: on the loop, once. */
+    /* After the put under way and all marks: on the loop, once. Nobody reads any more. */
     void (*close)(struct sample_store *s, void (*closed)(void *ctx), void *ctx);
     bool (*healthy)(const struct sample_store *s);
 };
 
 struct sample_reader_ops {
-    /* Every profile that counts (surplus copies left out: of one content id max(1, told) count, 1 if it has an identity), each once.
-     * Oldest first unless SCAN_NEWEST_FIRST. */
-    enum err (*scan)(struct sample_store *s, const struct selection *sel, enum scan_what what, scan_row row, void *ctx, struct fault *f);
+    /* Every profile that counts (surplus copies left out: of one content id max(1, told) count, 1 if it has an
+     * identity), each once. Oldest first unless SCAN_NEWEST_FIRST. */
+    enum err (*scan)(struct sample_store *s, const struct selection *sel, enum scan_what what, scan_row row, void *ctx,
+                     struct fault *f);
     /* The symbol blocks of one service for days first..last (days since 1970), all classes. */
-    enum err (*symbols)(struct sample_store *s, struct str project, struct str service, int32_t first, int32_t last, block_row row, void *ctx, struct fault *f);
+    enum err (*symbols)(struct sample_store *s, struct str project, struct str service, int32_t first, int32_t last,
+                        block_row row, void *ctx, struct fault *f);
     /* The inner bytes as sent. KEPT: appended to out. E_NOT_FOUND: no such profile. */
-    enum err (*original)(struct sample_store *s, struct str project, struct attempt a, enum original_state *state, struct buf *out, struct fault *f);
+    enum err (*original)(struct sample_store *s, struct str project, struct attempt a, enum original_state *state,
+                         struct buf *out, struct fault *f);
 };
 
 /* One implementation: both halves. */
@@ -120,7 +118,8 @@ struct backend {
     const struct sample_store_ops *write;
     const struct sample_reader_ops *read;
 };
-const struct backend *backend_find(struct str address, struct str *rest); /* by "scheme:"; NULL: unknown. rest: behind "scheme:" */
+/* By "scheme:"; NULL: unknown. rest: what is behind. */
+const struct backend *backend_find(struct str address, struct str *rest);
 
 /* The ladder: a service's days rounded up to a class. */
 uint16_t retention_class(uint32_t days);

@@ -1,0 +1,30 @@
+/* The array of stores, and the ladder of retention classes. */
+#include "backends/backend.h"
+
+#include "backends/null.h"
+#include "backends/sqlite.h"
+
+static const struct backend *const all[] = {&backend_sqlite, &backend_null};
+
+static const uint16_t ladder[] = {1, 3, 7, 15, 30, 90};
+
+const struct backend *backend_find(struct str address, struct str *rest)
+{
+    for (size_t i = 0; i < COUNTOF(all); i++) {
+        struct str scheme = str_of(all[i]->write->scheme);
+
+        if (!str_starts(address, scheme) || address.len == scheme.len || address.p[scheme.len] != ':')
+            continue;
+        *rest = (struct str){address.p + scheme.len + 1, address.len - scheme.len - 1};
+        return all[i];
+    }
+    return NULL;
+}
+
+uint16_t retention_class(uint32_t days)
+{
+    for (size_t i = 0; i < COUNTOF(ladder); i++)
+        if (days <= ladder[i])
+            return ladder[i];
+    return ladder[COUNTOF(ladder) - 1];
+}
