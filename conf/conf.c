@@ -201,6 +201,7 @@ void conf_restart_only(const struct conf *now, const struct conf *next, struct b
             if (!str_eq(buf_view(&a), buf_view(&b)))
                 buf_printf(names, "%s%s", names->len ? ", " : "", o->name.p);
         }
+        names->failed |= a.failed || b.failed;
         buf_free(&a);
         buf_free(&b);
     }
