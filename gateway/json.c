@@ -40,13 +40,6 @@ void json_close(struct json *j, char bracket)
     j->comma = true;
 }
 
-void json_key(struct json *j, const char *key)
-{
-    json_str(j, str_of(key));
-    buf_char(j->out, ':');
-    j->comma = false;
-}
-
 /* C1 controls are two bytes in UTF-8, c2 80 to c2 9f. */
 static bool is_c1(const char *p, size_t n)
 {
@@ -92,6 +85,18 @@ void json_str(struct json *j, struct str s)
         i += n ? n : 1;
     }
     buf_char(j->out, '"');
+}
+
+void json_key_str(struct json *j, struct str key)
+{
+    json_str(j, key);
+    buf_char(j->out, ':');
+    j->comma = false;
+}
+
+void json_key(struct json *j, const char *key)
+{
+    json_key_str(j, str_of(key));
 }
 
 void json_int(struct json *j, int64_t v)

@@ -14,6 +14,7 @@ struct json {
 void json_open(struct json *j, char bracket);  /* '{' or '[' */
 void json_close(struct json *j, char bracket); /* '}' or ']' */
 void json_key(struct json *j, const char *key);
+void json_key_str(struct json *j, struct str key);
 void json_str(struct json *j, struct str s); /* bytes that are no UTF-8 become U+FFFD */
 void json_int(struct json *j, int64_t v);
 void json_uint(struct json *j, uint64_t v);

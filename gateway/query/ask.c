@@ -1,4 +1,5 @@
-/* Opening a read: parameters, window, selector, memory; and the one place that looks at its cancel flag and deadline. */
+/* Opening a read: parameters, window, selector, memory; and the one place that looks at its cancel flag and deadline.
+ */
 #include "gateway/query/ask.h"
 
 #include <time.h>
@@ -29,7 +30,8 @@ enum err ask_alive(struct ask *a)
 
 enum err ask_too_large(struct ask *a)
 {
-    return fault_set(&a->fault, E_PROFILE_TOO_LARGE, "this answer needs more than query.memory_limit (%zu bytes): narrow the window or the selection",
+    return fault_set(&a->fault, E_PROFILE_TOO_LARGE,
+                     "this answer needs more than query.memory_limit (%zu bytes): narrow the window or the selection",
                      a->q->memory_limit);
 }
 
@@ -44,15 +46,18 @@ enum err ask_format(struct ask *a, const char *const *names, size_t n, size_t *w
     if (!a->params.given[PARAM_FORMAT])
         wanted = str_of(params_wants_text(a->q->accept) ? "text" : names[0]);
     for (*which = 0; *which < n; ++*which)
-        if (str_eq(wanted, str_of(names[*which])))
+        if (str_eq(wanted, str_of(names[*which]))) {
+            a->text = str_eq(wanted, STR("text"));
             return E_OK;
+        }
     *which = 0;
     if (!a->params.given[PARAM_FORMAT])
         return E_OK;
     struct buf list = {0};
     for (size_t i = 0; i < n; i++)
         buf_printf(&list, "%s%s", i ? ", " : "", names[i]);
-    enum err e = fault_set(&a->fault, E_BAD_REQUEST, "parameter \"format\": one of %.*s is wanted", STR_ARG(buf_view(&list)));
+    enum err e =
+        fault_set(&a->fault, E_BAD_REQUEST, "parameter \"format\": one of %.*s is wanted", STR_ARG(buf_view(&list)));
     buf_free(&list);
     return e;
 }

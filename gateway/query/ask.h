@@ -29,7 +29,8 @@ struct ask {
 enum err ask_open(struct ask *a, const struct query *q, uint32_t allowed, struct answer *answer) MUST_CHECK;
 void ask_close(struct ask *a);
 
-/* E_OK, or why to stop: the client is gone, the deadline has passed. Cheap enough for every sample; looks each 1,024th time. */
+/* E_OK, or why to stop: the client is gone, the deadline has passed. Cheap enough for every sample; looks each 1,024th
+ * time. */
 enum err ask_alive(struct ask *a) MUST_CHECK;
 /* The same, looking now. */
 enum err ask_look(struct ask *a) MUST_CHECK;
@@ -38,7 +39,8 @@ enum err ask_no_memory(struct ask *a);
 /* "query.memory_limit" in words. */
 enum err ask_too_large(struct ask *a);
 
-/* What is wanted by `format`: one of the names, or the first of them by default ("text" where Accept says so and it is there). */
+/* What is wanted by `format`: one of the names, or the first of them by default ("text" where Accept says so and it is
+ * there). */
 enum err ask_format(struct ask *a, const char *const *names, size_t n, size_t *which) MUST_CHECK;
 
 #endif

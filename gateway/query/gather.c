@@ -102,9 +102,11 @@ static enum err load_symbols(struct gathering *in)
     for (uint32_t i = 0; i < g->n_services; i++) {
         const struct gathered_service *s = &g->services[i];
         struct fault why = {0};
-        enum err e = q->backend->read->symbols(q->store, q->project, s->name, s->first_day, s->last_day, on_block, in, &why);
+        enum err e =
+            q->backend->read->symbols(q->store, q->project, s->name, s->first_day, s->last_day, on_block, in, &why);
         if (e)
-            return in->ask->fault.err ? in->ask->fault.err : fault_set(&in->ask->fault, e, why.text[0] ? "%s" : NULL, why.text);
+            return in->ask->fault.err ? in->ask->fault.err
+                                      : fault_set(&in->ask->fault, e, why.text[0] ? "%s" : NULL, why.text);
     }
     return E_OK;
 }
@@ -186,9 +188,9 @@ static void put_type(struct json *j, const struct gathered *g)
     json_close(j, '}');
 }
 
-static void put_tally(struct json *j, const struct ask *a, const struct tally *t, uint64_t samples)
+static void put_tally(struct json *j, const struct ask *a, const struct tally *t, const char *count, uint64_t samples)
 {
-    json_key(j, "profiles");
+    json_key(j, count);
     json_uint(j, t->profiles);
     json_key(j, "series");
     json_uint(j, t->series);
@@ -211,17 +213,17 @@ void gather_head(struct json *j, const struct ask *a, const struct gathered *g)
         json_ratio(j, gather_total(g), g->tally.series, g->tally.profiles);
     else
         json_null(j);
-    put_tally(j, a, &g->tally, g->merged ? g->merged->samples : 0);
+    put_tally(j, a, &g->tally, "profiles", g->merged ? g->merged->samples : 0);
     if (g->merged && g->merged->saturated) {
         json_key(j, "saturated");
         json_bool(j, true);
     }
 }
 
-void gather_list_head(struct json *j, const struct ask *a, const struct tally *t)
+void gather_list_head(struct json *j, const struct ask *a, const struct tally *t, const char *count)
 {
     put_window(j, a);
     json_key(j, "service");
     json_str(j, a->params.value[PARAM_SERVICE]);
-    put_tally(j, a, t, t->samples);
+    put_tally(j, a, t, count, t->samples);
 }

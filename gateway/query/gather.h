@@ -27,8 +27,8 @@ void gather_close(struct gathered *g);
 
 /* The fields that all answers about profiles carry. g->merged NULL: total and average are 0. */
 void gather_head(struct json *j, const struct ask *a, const struct gathered *g);
-/* The same for lists, which are about no type. */
-void gather_list_head(struct json *j, const struct ask *a, const struct tally *t);
+/* The same for lists, which are about no type. `count`: what the number of profiles is called there. */
+void gather_list_head(struct json *j, const struct ask *a, const struct tally *t, const char *count);
 int64_t gather_total(const struct gathered *g);
 /* The service that the answer is about: the one asked for, or the only one there; empty: several. */
 struct str gather_service(const struct ask *a, const struct gathered *g);

@@ -101,7 +101,8 @@ enum err params_parse(struct params *p, struct str query, uint32_t allowed, stru
     return E_OK;
 }
 
-enum err params_number(const struct params *p, enum param which, uint32_t min, uint32_t max, uint32_t *out, struct fault *f)
+enum err params_number(const struct params *p, enum param which, uint32_t min, uint32_t max, uint32_t *out,
+                       struct fault *f)
 {
     struct str v = p->value[which];
     uint64_t n = 0;
@@ -112,7 +113,8 @@ enum err params_number(const struct params *p, enum param which, uint32_t min, u
         n = digit && n <= max ? n * 10 + (uint64_t)(v.p[i] - '0') : UINT64_C(1) << 40;
     }
     if (v.len == 0 || n < min || n > max)
-        return fault_set(f, E_BAD_REQUEST, "parameter \"%s\": a whole number from %u to %u is wanted", names[which], min, max);
+        return fault_set(f, E_BAD_REQUEST, "parameter \"%s\": a whole number from %u to %u is wanted", names[which],
+                         min, max);
     *out = (uint32_t)n;
     return E_OK;
 }
@@ -152,7 +154,8 @@ bool params_wants_text(struct str accept)
         order++;
         if (is_text && rank > text)
             text = rank;
-        if (!is_text && (str_eq_nocase(media, STR("application/json")) || str_eq_nocase(media, STR("*/*"))) && rank > json)
+        if (!is_text && (str_eq_nocase(media, STR("application/json")) || str_eq_nocase(media, STR("*/*"))) &&
+            rank > json)
             json = rank;
     }
     return text > json;

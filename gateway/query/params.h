@@ -36,11 +36,13 @@ struct params {
     bool given[PARAM_COUNT];
 };
 /* `allowed`: PARAM_BITs. E_BAD_REQUEST names the parameter that is unknown, twice there, badly encoded or empty. */
-enum err params_parse(struct params *p, struct str query, uint32_t allowed, struct arena *a, struct fault *f) MUST_CHECK;
+enum err params_parse(struct params *p, struct str query, uint32_t allowed, struct arena *a,
+                      struct fault *f) MUST_CHECK;
 /* Percent decoding; `plus`: '+' is a space. false: a bad escape, or no memory. */
 bool params_decode(struct str in, bool plus, struct arena *a, struct str *out) MUST_CHECK;
 /* A decimal number within bounds; *out keeps its value where the parameter is absent. */
-enum err params_number(const struct params *p, enum param which, uint32_t min, uint32_t max, uint32_t *out, struct fault *f) MUST_CHECK;
+enum err params_number(const struct params *p, enum param which, uint32_t min, uint32_t max, uint32_t *out,
+                       struct fault *f) MUST_CHECK;
 /* true, 1, false, 0; absent: false. */
 enum err params_flag(const struct params *p, enum param which, bool *out, struct fault *f) MUST_CHECK;
 const char *param_name(enum param p);

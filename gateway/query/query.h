@@ -1,6 +1,6 @@
 /*
- * Reading: one answer to one GET under /api/v1 (api.md). Runs on a thread of the query lane: blocks, reads the store, computes,
- * writes the whole answer into a buffer. Knows nothing of sockets or of the loop.
+ * Reading: one answer to one GET under /api/v1 (api.md). Runs on a thread of the query lane: blocks, reads the store,
+ * computes, writes the whole answer into a buffer. Knows nothing of sockets or of the loop.
  */
 #ifndef GATEWAY_QUERY_QUERY_H
 #define GATEWAY_QUERY_QUERY_H
@@ -16,22 +16,23 @@ struct query {
     int64_t now_ns;
     const struct backend *backend;
     struct sample_store *store;
-    size_t memory_limit;          /* of this query */
-    int64_t deadline_ns;          /* CLOCK_MONOTONIC; past it: 504 */
-    const atomic_bool *cancel;    /* set by the loop when the client has gone or the deadline has passed */
+    size_t memory_limit;       /* of this query */
+    int64_t deadline_ns;       /* CLOCK_MONOTONIC; past it: 504 */
+    const atomic_bool *cancel; /* set by the loop when the client has gone or the deadline has passed */
 };
 
 struct answer {
     int status;
-    const char *content_type;  /* static */
-    char disposition[160];     /* Content-Disposition, or empty */
+    const char *content_type; /* static */
+    char disposition[160];    /* Content-Disposition, or empty */
     bool nosniff;
-    struct buf body;           /* the caller frees */
+    struct buf body; /* the caller frees */
 };
 
 /* Always gives an answer, errors included ({"code","message"}). */
 void query_run(const struct query *q, struct answer *a);
-/* Whether `path` is one of ours at all (else 404 unimplemented before any token is looked at is wrong: it is 404 after). */
+/* Whether `path` is one of ours at all (else 404 unimplemented before any token is looked at is wrong: it is 404
+ * after). */
 bool query_known(struct str path);
 
 #endif

@@ -1,4 +1,5 @@
-/* PCRE2 behind slices. Everything is anchored at both ends, and a pattern that backtracks without end is an error, not a hang. */
+/* PCRE2 behind slices. Everything is anchored at both ends, and a pattern that backtracks without end is an error, not
+ * a hang. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "gateway/query/regex.h"
 
@@ -25,7 +26,8 @@ void regex_free(struct regex *r)
 
 static enum err compile(struct regex *r, struct str pattern, struct fault *f)
 {
-    const uint32_t options = PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_UTF | PCRE2_DOTALL | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY;
+    const uint32_t options =
+        PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_UTF | PCRE2_DOTALL | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY;
     int code;
     PCRE2_SIZE at;
     if (pattern.len > PATTERN_MAX)

@@ -11,7 +11,8 @@ const size_t n_rules = COUNTOF(rules);
 
 const char *language_name(enum language l)
 {
-    static const char *const names[LANG_COUNT] = {"any", "go", "python", "node", "java", "ruby", "dotnet", "rust", "native"};
+    static const char *const names[LANG_COUNT] = {"any",  "go",     "python", "node",  "java",
+                                                  "ruby", "dotnet", "rust",   "native"};
     return names[l];
 }
 
@@ -45,28 +46,67 @@ static const struct {
     const char *text;
     enum language language;
 } signs[] = {
-    {SIGN_FILE_ENDS, ".go", LANG_GO},          {SIGN_FILE_ENDS, ".py", LANG_PYTHON},      {SIGN_FILE_STARTS, "<frozen ", LANG_PYTHON},
-    {SIGN_FILE_ENDS, ".js", LANG_NODE},        {SIGN_FILE_ENDS, ".mjs", LANG_NODE},       {SIGN_FILE_ENDS, ".cjs", LANG_NODE},
-    {SIGN_FILE_ENDS, ".ts", LANG_NODE},        {SIGN_FILE_ENDS, ".tsx", LANG_NODE},       {SIGN_FILE_ENDS, ".jsx", LANG_NODE},
-    {SIGN_FILE_STARTS, "node:", LANG_NODE},    {SIGN_FILE_ENDS, ".java", LANG_JAVA},      {SIGN_FILE_ENDS, ".kt", LANG_JAVA},
-    {SIGN_FILE_ENDS, ".scala", LANG_JAVA},     {SIGN_FILE_ENDS, ".rb", LANG_RUBY},        {SIGN_FILE_STARTS, "<internal:", LANG_RUBY},
-    {SIGN_FILE_ENDS, ".cs", LANG_DOTNET},      {SIGN_FILE_ENDS, ".dll", LANG_DOTNET},     {SIGN_FILE_ENDS, ".rs", LANG_RUST},
-    {SIGN_SPY, "gospy", LANG_GO},              {SIGN_SPY, "pyspy", LANG_PYTHON},          {SIGN_SPY, "pyroscope-python", LANG_PYTHON},
-    {SIGN_SPY, "nodespy", LANG_NODE},          {SIGN_SPY, "javaspy", LANG_JAVA},          {SIGN_SPY, "alloy.java", LANG_JAVA},
-    {SIGN_SPY, "rbspy", LANG_RUBY},            {SIGN_SPY, "dotnetspy", LANG_DOTNET},      {SIGN_SPY, "pyroscope-rs", LANG_RUST},
-    {SIGN_FILE_ENDS, ".c", LANG_NATIVE},       {SIGN_FILE_ENDS, ".cc", LANG_NATIVE},      {SIGN_FILE_ENDS, ".cpp", LANG_NATIVE},
-    {SIGN_FILE_ENDS, ".h", LANG_NATIVE},       {SIGN_FILE_ENDS, ".s", LANG_GO},           {SIGN_FILE_ENDS, ".S", LANG_NATIVE},
-    {SIGN_NAME_STARTS, "node:", LANG_NODE},    {SIGN_NAME_HOLDS, "node_modules/", LANG_NODE},
-    {SIGN_NAME_HOLDS, ".js:", LANG_NODE},      {SIGN_NAME_HOLDS, ".py:", LANG_PYTHON},    {SIGN_NAME_HOLDS, ".py)", LANG_PYTHON},
-    {SIGN_NAME_HOLDS, "(<frozen ", LANG_PYTHON}, {SIGN_NAME_HOLDS, ".rb:", LANG_RUBY},
-    {SIGN_NAME_STARTS, "java/", LANG_JAVA},    {SIGN_NAME_STARTS, "java.", LANG_JAVA},    {SIGN_NAME_STARTS, "jdk/", LANG_JAVA},
-    {SIGN_NAME_STARTS, "System.", LANG_DOTNET}, {SIGN_NAME_STARTS, "Microsoft.", LANG_DOTNET},
-    {SIGN_NAME_STARTS, "core::", LANG_RUST},   {SIGN_NAME_STARTS, "alloc::", LANG_RUST},  {SIGN_NAME_STARTS, "tokio::", LANG_RUST},
-    {SIGN_NAME_STARTS, "std::rt::", LANG_RUST}, {SIGN_NAME_STARTS, "<core::", LANG_RUST}, {SIGN_NAME_STARTS, "<alloc::", LANG_RUST},
-    {SIGN_NAME_STARTS, "std::", LANG_NATIVE},  {SIGN_NAME_STARTS, "runtime.", LANG_GO},   {SIGN_NAME_STARTS, "runtime/", LANG_GO},
-    {SIGN_NAME_HOLDS, ".(*", LANG_GO},         {SIGN_NAME_STARTS, "testing.", LANG_GO},   {SIGN_NAME_STARTS, "net/http.", LANG_GO},
-    {SIGN_NAME_STARTS, "encoding/", LANG_GO},  {SIGN_NAME_STARTS, "(garbage collector)", LANG_NODE},
-    {SIGN_NAME_STARTS, "(program)", LANG_NODE}, {SIGN_NAME_STARTS, "(idle)", LANG_NODE},
+    {SIGN_FILE_ENDS, ".go", LANG_GO},
+    {SIGN_FILE_ENDS, ".py", LANG_PYTHON},
+    {SIGN_FILE_STARTS, "<frozen ", LANG_PYTHON},
+    {SIGN_FILE_ENDS, ".js", LANG_NODE},
+    {SIGN_FILE_ENDS, ".mjs", LANG_NODE},
+    {SIGN_FILE_ENDS, ".cjs", LANG_NODE},
+    {SIGN_FILE_ENDS, ".ts", LANG_NODE},
+    {SIGN_FILE_ENDS, ".tsx", LANG_NODE},
+    {SIGN_FILE_ENDS, ".jsx", LANG_NODE},
+    {SIGN_FILE_STARTS, "node:", LANG_NODE},
+    {SIGN_FILE_ENDS, ".java", LANG_JAVA},
+    {SIGN_FILE_ENDS, ".kt", LANG_JAVA},
+    {SIGN_FILE_ENDS, ".scala", LANG_JAVA},
+    {SIGN_FILE_ENDS, ".rb", LANG_RUBY},
+    {SIGN_FILE_STARTS, "<internal:", LANG_RUBY},
+    {SIGN_FILE_ENDS, ".cs", LANG_DOTNET},
+    {SIGN_FILE_ENDS, ".dll", LANG_DOTNET},
+    {SIGN_FILE_ENDS, ".rs", LANG_RUST},
+    {SIGN_SPY, "gospy", LANG_GO},
+    {SIGN_SPY, "pyspy", LANG_PYTHON},
+    {SIGN_SPY, "pyroscope-python", LANG_PYTHON},
+    {SIGN_SPY, "nodespy", LANG_NODE},
+    {SIGN_SPY, "javaspy", LANG_JAVA},
+    {SIGN_SPY, "alloy.java", LANG_JAVA},
+    {SIGN_SPY, "rbspy", LANG_RUBY},
+    {SIGN_SPY, "dotnetspy", LANG_DOTNET},
+    {SIGN_SPY, "pyroscope-rs", LANG_RUST},
+    {SIGN_FILE_ENDS, ".c", LANG_NATIVE},
+    {SIGN_FILE_ENDS, ".cc", LANG_NATIVE},
+    {SIGN_FILE_ENDS, ".cpp", LANG_NATIVE},
+    {SIGN_FILE_ENDS, ".h", LANG_NATIVE},
+    {SIGN_FILE_ENDS, ".s", LANG_GO},
+    {SIGN_FILE_ENDS, ".S", LANG_NATIVE},
+    {SIGN_NAME_STARTS, "node:", LANG_NODE},
+    {SIGN_NAME_HOLDS, "node_modules/", LANG_NODE},
+    {SIGN_NAME_HOLDS, ".js:", LANG_NODE},
+    {SIGN_NAME_HOLDS, ".py:", LANG_PYTHON},
+    {SIGN_NAME_HOLDS, ".py)", LANG_PYTHON},
+    {SIGN_NAME_HOLDS, "(<frozen ", LANG_PYTHON},
+    {SIGN_NAME_HOLDS, ".rb:", LANG_RUBY},
+    {SIGN_NAME_STARTS, "java/", LANG_JAVA},
+    {SIGN_NAME_STARTS, "java.", LANG_JAVA},
+    {SIGN_NAME_STARTS, "jdk/", LANG_JAVA},
+    {SIGN_NAME_STARTS, "System.", LANG_DOTNET},
+    {SIGN_NAME_STARTS, "Microsoft.", LANG_DOTNET},
+    {SIGN_NAME_STARTS, "core::", LANG_RUST},
+    {SIGN_NAME_STARTS, "alloc::", LANG_RUST},
+    {SIGN_NAME_STARTS, "tokio::", LANG_RUST},
+    {SIGN_NAME_STARTS, "std::rt::", LANG_RUST},
+    {SIGN_NAME_STARTS, "<core::", LANG_RUST},
+    {SIGN_NAME_STARTS, "<alloc::", LANG_RUST},
+    {SIGN_NAME_STARTS, "std::", LANG_NATIVE},
+    {SIGN_NAME_STARTS, "runtime.", LANG_GO},
+    {SIGN_NAME_STARTS, "runtime/", LANG_GO},
+    {SIGN_NAME_HOLDS, ".(*", LANG_GO},
+    {SIGN_NAME_STARTS, "testing.", LANG_GO},
+    {SIGN_NAME_STARTS, "net/http.", LANG_GO},
+    {SIGN_NAME_STARTS, "encoding/", LANG_GO},
+    {SIGN_NAME_STARTS, "(garbage collector)", LANG_NODE},
+    {SIGN_NAME_STARTS, "(program)", LANG_NODE},
+    {SIGN_NAME_STARTS, "(idle)", LANG_NODE},
 };
 
 enum language rules_language(const struct place *p, struct str spy)
@@ -132,7 +172,8 @@ static bool fits(const struct rule *r, const struct place *p)
     case FIELD_FUNCTION:
         return fits_text(r->how, p->function, r->pattern);
     case FIELD_FILE:
-        return fits_text(r->how, p->file, r->pattern) || (r->how == HOW_CONTAINS && fits_text(r->how, p->function, r->pattern));
+        return fits_text(r->how, p->file, r->pattern) ||
+               (r->how == HOW_CONTAINS && fits_text(r->how, p->function, r->pattern));
     case FIELD_MAPPING:
         return fits_text(r->how, p->mapping, r->pattern);
     }

@@ -1,10 +1,22 @@
-/* Whose code a frame is: the own-code rules of every language, one table (rules.def), applied when reading. design.md 7. */
+/* Whose code a frame is: the own-code rules of every language, one table (rules.def), applied when reading.
+ * design.md 7. */
 #ifndef GATEWAY_QUERY_RULES_H
 #define GATEWAY_QUERY_RULES_H
 
 #include "codecs/base.h"
 
-enum language { LANG_ANY, LANG_GO, LANG_PYTHON, LANG_NODE, LANG_JAVA, LANG_RUBY, LANG_DOTNET, LANG_RUST, LANG_NATIVE, LANG_COUNT };
+enum language {
+    LANG_ANY,
+    LANG_GO,
+    LANG_PYTHON,
+    LANG_NODE,
+    LANG_JAVA,
+    LANG_RUBY,
+    LANG_DOTNET,
+    LANG_RUST,
+    LANG_NATIVE,
+    LANG_COUNT
+};
 enum owner { OWNER_OWN, OWNER_LIBRARY, OWNER_RUNTIME, OWNER_KERNEL };
 enum rule_field { FIELD_FUNCTION, FIELD_FILE, FIELD_MAPPING };
 enum rule_how {
@@ -26,7 +38,8 @@ struct rule {
 extern const struct rule rules[];
 extern const size_t n_rules;
 
-/* What is known of a frame. Folded text has no files: its names may hold one, which contains-rules on files look at too. */
+/* What is known of a frame. Folded text has no files: its names may hold one, which contains-rules on files look at
+ * too. */
 struct place {
     struct str function, file, mapping;
 };

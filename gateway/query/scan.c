@@ -1,4 +1,5 @@
-/* The one place that reads profiles from the store: series are chosen by the selector, and samples where series leave it open. */
+/* The one place that reads profiles from the store: series are chosen by the selector, and samples where series leave
+ * it open. */
 #include "gateway/query/scan.h"
 
 struct scanning {
@@ -46,18 +47,21 @@ static bool has_wanted_type(struct scanning *s, const struct stored *p)
 {
     struct selector *sel = s->ask->selector;
     for (uint32_t t = 0; t < p->n_types; t++)
-        if ((s->spec->type.len == 0 || scan_has_type(&p->types[t], s->spec->type)) && (!sel || selector_type(sel, p->types[t].id)))
+        if ((s->spec->type.len == 0 || scan_has_type(&p->types[t], s->spec->type)) &&
+            (!sel || selector_type(sel, p->types[t].id)))
             return true;
     return p->n_types == 0 && s->spec->type.len == 0 && (!sel || selector_type(sel, (struct str){NULL, 0}));
 }
 
 /* Which label sets count. *any: whether the profile counts at all. */
-static bool *keep_sets(struct scanning *s, const struct stored *p, const struct record_view *v, struct arena *a, bool *any)
+static bool *keep_sets(struct scanning *s, const struct stored *p, const struct record_view *v, struct arena *a,
+                       bool *any)
 {
     bool *keep = NEW(a, bool, v->n_sets + 1);
     *any = false;
     for (uint32_t i = 0; keep && i < v->n_sets; i++)
-        keep[i] = selector_sample(s->ask->selector, p->series, v->labels + v->set_at[i], v->set_at[i + 1] - v->set_at[i]);
+        keep[i] =
+            selector_sample(s->ask->selector, p->series, v->labels + v->set_at[i], v->set_at[i + 1] - v->set_at[i]);
     for (uint32_t i = 0; keep && i < v->n_samples; i++)
         *any = *any || keep[v->sample_set[i]];
     if (v->n_samples == 0)
@@ -102,8 +106,8 @@ static enum err on_profile(void *ctx, const struct stored *p)
     s->found++;
     if (ask->selector && ask->one_profile && selector_series(ask->selector, p->series) == VERDICT_NO)
         return E_OK;
-    if (ask->params.given[PARAM_SERVICE] && ask->one_profile && ask->params.value[PARAM_SERVICE].len
-        && !str_eq(ask->params.value[PARAM_SERVICE], p->series->service))
+    if (ask->params.given[PARAM_SERVICE] && ask->one_profile && ask->params.value[PARAM_SERVICE].len &&
+        !str_eq(ask->params.value[PARAM_SERVICE], p->series->service))
         return E_OK;
     if (!has_wanted_type(s, p))
         return E_OK;

@@ -1,4 +1,5 @@
-/* Goes through the stored profiles of a selection, and through the samples that count where a selector reaches into them. */
+/* Goes through the stored profiles of a selection, and through the samples that count where a selector reaches into
+ * them. */
 #ifndef GATEWAY_QUERY_SCAN_H
 #define GATEWAY_QUERY_SCAN_H
 

@@ -247,7 +247,8 @@ bool selector_type(struct selector *s, struct str type_id)
     return s->fault.err == E_OK;
 }
 
-/* A key may stand twice on a sample: one value that agrees is enough for = and =~, one that does not is too many for the others. */
+/* A key may stand twice on a sample: one value that agrees is enough for = and =~, one that does not is too many for
+ * the others. */
 static bool sample_agrees(struct selector *s, struct matcher *m, const struct sample_label *labels, uint32_t n)
 {
     bool negative = m->op == MATCH_NE || m->op == MATCH_NRE, found = false;

@@ -1,6 +1,6 @@
 /*
- * Label selectors in Prometheus' syntax (protocol.md 5.2), over the labels of series, over type ids and, where a series lacks
- * the label, over the labels of samples inside a profile.
+ * Label selectors in Prometheus' syntax (protocol.md 5.2), over the labels of series, over type ids and, where a series
+ * lacks the label, over the labels of samples inside a profile.
  */
 #ifndef GATEWAY_QUERY_SELECTOR_H
 #define GATEWAY_QUERY_SELECTOR_H
@@ -19,7 +19,8 @@ enum verdict { VERDICT_NO, VERDICT_YES, VERDICT_OPEN };
 enum verdict selector_series(struct selector *s, const struct series *series);
 /* Whether a type id agrees with the matchers on __profile_type__. */
 bool selector_type(struct selector *s, struct str type_id);
-/* Whether a label set, of a sample in a profile of an OPEN series, agrees with the matchers that the series left open. */
+/* Whether a label set, of a sample in a profile of an OPEN series, agrees with the matchers that the series left open.
+ */
 bool selector_sample(struct selector *s, const struct series *series, const struct sample_label *labels, uint32_t n);
 /* Whether any matcher could be about samples at all. */
 bool selector_may_open(const struct selector *s);

@@ -1,4 +1,5 @@
-/* Lexing of selectors: strings as Go writes them ("..." and '...' with escapes, `...` without), names as Prometheus does. */
+/* Lexing of selectors: strings as Go writes them ("..." and '...' with escapes, `...` without), names as Prometheus
+ * does. */
 #include "gateway/query/selector_lex.h"
 
 struct lex lex_of(struct str text, struct fault *f)

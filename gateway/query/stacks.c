@@ -1,4 +1,5 @@
-/* Turns stack ids into functions: every frame is looked at once, every function gets one row, every sample is charged exactly. */
+/* Turns stack ids into functions: every frame is looked at once, every function gets one row, every sample is charged
+ * exactly. */
 #include "gateway/query/stacks.h"
 
 #include <stdio.h>
@@ -22,11 +23,18 @@ static bool is_anonymous(struct str name)
     return str_eq(name, STR("lambda")) || str_eq(name, STR("anonymous")) || name.len == 0;
 }
 
+/* Of bare addresses: a build id says more than a path. */
+static struct str identity_file(const struct fn *f)
+{
+    return f->build_id.len ? (struct str){NULL, 0} : f->file;
+}
+
 static uint64_t identity_hash(const struct ask *a, const struct fn *f)
 {
+    struct str file = identity_file(f);
     uint64_t numbers[6] = {
         hash64(&a->key, f->name.p, f->name.len),
-        hash64(&a->key, f->file.p, f->file.len),
+        hash64(&a->key, file.p, file.len),
         hash64(&a->key, f->build_id.p, f->build_id.len),
         f->name.len,
         f->address,
@@ -37,8 +45,8 @@ static uint64_t identity_hash(const struct ask *a, const struct fn *f)
 
 static bool same_identity(const struct fn *a, const struct fn *b)
 {
-    return a->address == b->address && a->start_line == b->start_line && str_eq(a->name, b->name) && str_eq(a->file, b->file)
-           && str_eq(a->build_id, b->build_id);
+    return a->address == b->address && a->start_line == b->start_line && str_eq(a->name, b->name) &&
+           str_eq(identity_file(a), identity_file(b)) && str_eq(a->build_id, b->build_id);
 }
 
 static void place_fn(const struct ask *a, const struct fn *fns, uint32_t i, uint32_t *slots, uint32_t n)
@@ -223,7 +231,7 @@ static enum err fill(struct stacks *s, uint64_t id, struct stack *out)
     out->n = n;
     out->own = STACK_NONE;
     for (uint32_t i = 0; i < n; i++) {
-        bool own;
+        bool own = false;
         if (resolve(s, s->frames[i], &s->path[i], &own) != E_OK)
             return s->ask->fault.err;
         if (own)

@@ -1,4 +1,5 @@
-/* Merged samples as people see them: functions by their display identity, stacks of them, and what each is charged with. */
+/* Merged samples as people see them: functions by their display identity, stacks of them, and what each is charged
+ * with. */
 #ifndef GATEWAY_QUERY_STACKS_H
 #define GATEWAY_QUERY_STACKS_H
 
@@ -10,9 +11,9 @@
 /* One row of a function list (design.md 4, function identity). Strings belong to the symbols or to the arena. */
 struct fn {
     struct str name, file;
-    int64_t line;      /* where it starts, else the smallest line seen; 0: not known */
+    int64_t line;       /* where it starts, else the smallest line seen; 0: not known */
     int64_t start_line; /* part of the identity of anonymous ones; -1 for the others */
-    uint64_t address;  /* of bare addresses, as is their mapping's build id */
+    uint64_t address;   /* of bare addresses, as is their mapping's build id */
     struct str build_id;
     bool own_code;
     int64_t self, total, own;

@@ -29,7 +29,8 @@ static struct type_row *new_row(struct ask *a, struct type_list *l, const struct
     }
     struct type_row *r = &l->rows[l->n];
     *r = (struct type_row){.aggregation = t->aggregation};
-    if (!arena_str(a->arena, t->id, &r->id) || !arena_str(a->arena, t->type, &r->type) || !arena_str(a->arena, t->unit, &r->unit))
+    if (!arena_str(a->arena, t->id, &r->id) || !arena_str(a->arena, t->type, &r->type) ||
+        !arena_str(a->arena, t->unit, &r->unit))
         return NULL;
     l->n++;
     return r;
@@ -88,7 +89,8 @@ static enum err refuse(struct ask *a, const struct type_list *list, struct str w
     for (uint32_t i = 0; i < list->n; i++)
         if (str_eq(list->rows[i].type, wanted))
             buf_printf(&ids, "%s%.*s", ids.len ? ", " : "", STR_ARG(list->rows[i].id));
-    enum err e = fault_set(&a->fault, E_BAD_REQUEST, "parameter \"type\" is ambiguous here, one of: %.*s", STR_ARG(buf_view(&ids)));
+    enum err e = fault_set(&a->fault, E_BAD_REQUEST, "parameter \"type\" is ambiguous here, one of: %.*s",
+                           STR_ARG(buf_view(&ids)));
     buf_free(&ids);
     return e;
 }

@@ -12,7 +12,7 @@ struct type_row {
     int64_t total;
 };
 struct type_list {
-    struct type_row *rows; /* sorted by id */
+    struct type_row *rows;    /* sorted by id */
     uint32_t n, cap, primary; /* an index; n where there is none */
 };
 /* All types of the selection, in the ask's arena. t may be NULL; else it counts along. */

@@ -187,8 +187,9 @@ static int64_t ceil_minute(int64_t ns)
 static enum err refuse(struct fault *f, const char *name, struct str text)
 {
     return fault_set(f, E_BAD_REQUEST,
-                     "parameter \"%s\": \"%.*s\" is no time; wanted: RFC 3339, Unix time in s, ms, us or ns, now, now-1h (s, m, h, d, w)", name,
-                     (int)(text.len > 40 ? 40 : text.len), text.p);
+                     "parameter \"%s\": \"%.*s\" is no time; wanted: RFC 3339, Unix time in s, ms, us or ns, now, "
+                     "now-1h (s, m, h, d, w)",
+                     name, (int)(text.len > 40 ? 40 : text.len), text.p);
 }
 
 enum err window_parse(struct window *w, struct str from, struct str until, int64_t now_ns, struct fault *f)
