@@ -117,11 +117,11 @@ static uint32_t callee(struct maker *m, uint32_t frame, uint32_t depth)
     return (uint32_t)((frame * UINT64_C(2654435761) + depth * 97 + below(m, 3) * 7919) % m->p->n_frames);
 }
 
-/* Stack 0 is empty; the last frame says which stack it is, so that no two are equal. */
+/* Stack 0 is empty; the last frames, as many for each, are the stack's number, so that no two are equal. */
 static void make_stacks(struct maker *m)
 {
     struct profile *p = m->p;
-    uint32_t end = 0, max = m->r->depth + 4;
+    uint32_t end = 0, max = m->r->depth + 32;
 
     p->n_stacks = m->r->stacks;
     p->stack_at = MAKE(m, uint32_t, p->n_stacks);
@@ -130,8 +130,8 @@ static void make_stacks(struct maker *m)
         uint32_t n = s ? 1 + below(m, m->r->depth) : 0, frame = 0;
         for (uint32_t j = 0; j < n; j++)
             p->stack_frames[end++] = frame = callee(m, frame, j);
-        for (uint32_t rest = s; rest; rest /= p->n_frames)
-            p->stack_frames[end++] = rest % p->n_frames;
+        for (uint64_t scale = 1; s && scale < p->n_stacks; scale *= p->n_frames)
+            p->stack_frames[end++] = (uint32_t)(s / scale % p->n_frames);
         p->stack_at[s + 1] = end;
     }
 }
