@@ -19,8 +19,8 @@ obj      = $(patsubst %.c,$(BUILD)/%.o,$(call src,$(1)))
 PACKAGES := gcc libc6-dev make git ca-certificates curl \
 	libuv1-dev libisal-dev libdeflate-dev libzstd-dev libjansson-dev libyaml-dev libsodium-dev libpcre2-dev libsqlite3-dev libxxhash-dev node-llhttp \
 	libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 nanopb libnanopb-dev protobuf-compiler \
-	python3 python3-pytest python3-requests python3-yaml python3-protobuf python3-venv python3-pip \
-	sqlite3 zstd nginx-light procps
+	python3 python3-pytest python3-pytest-xdist python3-requests python3-yaml python3-protobuf python3-venv python3-pip \
+	sqlite3 zstd nginx-light procps faketime
 SUDO     := $(if $(filter 0,$(shell id -u)),,sudo)
 
 all: $(BUILD)/flamegate

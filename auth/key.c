@@ -126,7 +126,7 @@ static enum err check(const struct key *k, struct str imported, struct fault *f)
     if (!key_name_valid(str_of(k->name)))
         return fault_set(f, E_BAD_INPUT, "a key's name has 1 to %d printable characters", KEY_NAME_MAX);
     if (!key_project_valid(str_of(k->project)))
-        return fault_set(f, E_BAD_INPUT, "a project's name has 1 to 64 letters, digits, '.', '_', '-'");
+        return fault_set(f, E_BAD_INPUT, "a project's name has 1 to %d printable characters, no '/'", KEY_NAME_MAX);
     const char *objection = imported.len ? secret_objection(imported) : NULL;
     return objection ? fault_set(f, E_BAD_INPUT, "%s", objection) : E_OK;
 }

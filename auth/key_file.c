@@ -60,7 +60,7 @@ static enum err set_field(struct reader *r, struct str v)
         return key_name_valid(v) ? set_copy(r, &k->name, v) : bad(r, "name: 1 to 100 printable characters");
     case FIELD_PROJECT:
         return key_project_valid(v) ? set_copy(r, &k->project, v)
-                                    : bad(r, "project: letters, digits, '.', '_', '-', at most 64");
+                                    : bad(r, "project: 1 to 100 printable characters, no '/'");
     case FIELD_TYPE:
         return key_type_parse(v, &k->type) ? E_OK : bad(r, "type: server, browser, reader or admin");
     case FIELD_ENABLED:

@@ -18,7 +18,7 @@ bool key_type_parse(struct str s, enum key_type *out)
     return false;
 }
 
-bool key_name_valid(struct str s)
+static bool printable(struct str s)
 {
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.p[i];
@@ -29,15 +29,14 @@ bool key_name_valid(struct str s)
     return s.len >= 1 && s.len <= KEY_NAME_MAX && utf8_valid(s) && str_eq(str_trim(s), s);
 }
 
+bool key_name_valid(struct str s)
+{
+    return printable(s);
+}
+
 bool key_project_valid(struct str s)
 {
-    for (size_t i = 0; i < s.len; i++) {
-        char c = s.p[i];
-        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!word && c != '.' && c != '_' && c != '-')
-            return false;
-    }
-    return s.len >= 1 && s.len <= 64;
+    return printable(s) && !memchr(s.p, '/', s.len);
 }
 
 struct keyring *keyring_new(void)

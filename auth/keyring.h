@@ -16,7 +16,7 @@ struct keyring *keyring_new(void) MUST_CHECK;
 enum err keyring_add(struct keyring *r, const struct key *k, struct fault *f) MUST_CHECK;
 struct key *keyring_named(struct keyring *r, struct str name);
 
-/* 1 to 100 of printable UTF-8; a project: 1 to 64 letters, digits, '.', '_', '-'. */
+/* 1 to 100 bytes of printable UTF-8 without white space around it; a project's also without '/'. */
 bool key_name_valid(struct str s);
 bool key_project_valid(struct str s);
 bool key_type_parse(struct str s, enum key_type *out);

@@ -133,6 +133,27 @@ static void set_defaults(const struct source *s, struct conf *c)
     }
 }
 
+static bool gives(const struct doc_node *root, struct str section, struct str key)
+{
+    for (const struct doc_node *n = root->first; n; n = n->next)
+        for (const struct doc_node *k = str_eq(n->key, section) ? n->first : NULL; k; k = k->next)
+            if (str_eq(k->key, key))
+                return true;
+    return false;
+}
+
+static void apply(const struct source *s, struct conf *c, const struct doc_node *root)
+{
+    if (root->kind != DOC_MAP) {
+        doc_error(s, root->line, root->col, "needs options: \"name: value\"");
+        return;
+    }
+    walk(s, c, STR(""), root);
+    /* Less memory alone means smaller requests; only who asks for both is told that they do not fit together. */
+    if (!gives(root, STR("limits"), STR("decoded")) && c->limits.decoded > c->memory / 2)
+        c->limits.decoded = c->memory / 2;
+}
+
 struct conf *conf_parse(struct str yaml, const char *file_name, struct conf_errors *errors)
 {
     unsigned before = errors->count;
@@ -148,10 +169,8 @@ struct conf *conf_parse(struct str yaml, const char *file_name, struct conf_erro
     }
     set_defaults(&s, &l->conf);
     struct doc_node *root = errors->count == before ? doc_parse(&s, yaml) : NULL;
-    if (root && root->kind != DOC_MAP)
-        doc_error(&s, root->line, root->col, "needs options: \"name: value\"");
-    else if (root)
-        walk(&s, &l->conf, STR(""), root);
+    if (root)
+        apply(&s, &l->conf, root);
     if (errors->count == before)
         check_all(&s, &l->conf);
     if (errors->count != before) {

@@ -72,10 +72,13 @@ bool option_is_word_char(char c)
 
 bool option_is_project(struct str s)
 {
-    for (size_t i = 0; i < s.len; i++)
-        if (!option_is_word_char(s.p[i]))
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        bool c1 = c == 0xc2 && i + 1 < s.len && (unsigned char)s.p[i + 1] < 0xa0;
+        if (c < ' ' || c == 0x7f || c == '/' || c1)
             return false;
-    return s.len >= 1 && s.len <= 64;
+    }
+    return s.len >= 1 && s.len <= 100 && utf8_valid(s) && str_eq(str_trim(s), s);
 }
 
 const struct option_word *option_words(enum option_kind kind)

@@ -64,7 +64,7 @@ void option_number_text(struct buf *b, enum option_kind kind, uint64_t v);
 
 /* A letter, a digit, '.', '_' or '-'. */
 bool option_is_word_char(char c);
-/* A project's name: letters, digits, '.', '_', '-', at most 64. */
+/* A project's name: 1 to 100 bytes of printable UTF-8, no '/', no white space around it. */
 bool option_is_project(struct str s);
 
 #endif

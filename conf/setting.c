@@ -358,7 +358,7 @@ static void set_project(const struct source *s, struct conf *c, const struct opt
     else if (n->text.len == 0)
         put_pointer(c, o->field, NULL);
     else if (!option_is_project(n->text))
-        bad_text(s, o, n, "a project's name: letters, digits, '.', '_', '-', at most 64");
+        bad_text(s, o, n, "a project's name: 1 to 100 printable characters, no '/'");
     else
         put_pointer(c, o->field, n->text.p);
 }

@@ -40,7 +40,7 @@ count_of() { # WORD: the number before it in pytest's closing line
     sed -n "s/.*[^0-9]\([0-9][0-9]*\) $1.*/\1/p" "$logs/pytest.last" | grep . || echo 0
 }
 if [ -n "$(find test/integration test/live -name 'test_*.py' 2>/dev/null | head -n 1)" ]; then
-    FLAMEGATE="$(pwd)/$build/flamegate" "${PYTHON:-/usr/bin/python3}" -m pytest -q -rs -p no:cacheprovider test 2>&1 | tee "$logs/pytest.log"
+    FLAMEGATE="$(pwd)/$build/flamegate" "${PYTHON:-/usr/bin/python3}" -m pytest -q -rs -p no:cacheprovider -n "${JOBS:-2}" --dist loadfile test 2>&1 | tee "$logs/pytest.log"
     tail -n 1 "$logs/pytest.log" | sed 's/^/ /' >"$logs/pytest.last"
     if grep -qE '[0-9]+ (passed|failed|skipped|error)' "$logs/pytest.last"; then
         failed=$((failed + $(count_of failed) + $(count_of error)))

@@ -65,7 +65,7 @@ static void test_refusals(void **state)
         {"- { name: \"\", " K " }", "k.yaml:1:11: name: 1 to 100"},
         {"- { name: \"a\\n\", " K " }", "name: 1 to 100"},
         {"- { name: \" a\", " K " }", "name: 1 to 100"},
-        {"- { name: a, project: a/b, type: server, hash: \"" H1 "\" }", "project: letters"},
+        {"- { name: a, project: a/b, type: server, hash: \"" H1 "\" }", "project: 1 to 100"},
         {"- { name: a, project: p, type: writer, hash: \"" H1 "\" }", "type: server, browser, reader or admin"},
         {"- { name: a, enabled: yes, " K " }", "enabled: true or false"},
         {"- { name: a, enabled: , " K " }", "enabled: true or false"},
