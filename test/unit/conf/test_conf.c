@@ -201,8 +201,9 @@ static void test_refusals(void **state)
         {"anonymous: {project: a/b}", "anonymous.project: \"a/b\" is not a project's name"},
         {"anonymous: {may: [delete]}", "anonymous.may: needs send or read"},
         {"limits: {body: 256MiB}", "limits.body is over limits.inflated"},
-        {"memory: 64MiB", "memory is under twice limits.decoded: one largest request is set aside, the others need as "
-                          "much (64MiB and 128MiB)"},
+        {"memory: 64MiB\nlimits: {decoded: 128MiB}",
+         "memory is under twice limits.decoded: one largest request is set aside, the others need as "
+         "much (64MiB and 128MiB)"},
         {"data_dir: \"\"", "data_dir: needs 1 to 4096"},
         {"a: &x 1\nb: *x", "f.yaml:1:4: anchors are not allowed\n"},
         {"data_dir: *x", "f.yaml:1:11: aliases are not allowed\n"},
