@@ -5,8 +5,7 @@
  *
  * Writing happens on the loop: a call returns at once, its callback runs once, later, on the loop thread, never from
  * inside the call. Reading happens on a thread of the query lane: a call blocks until it is done and looks at `cancel`
- * as it goes; several threads may read one store at the same time. (A reader that blocks a lane thread is half the code
- * of one that calls back, and merging is CPU work that belongs there anyway.)
+ * as it goes; several threads may read one store at the same time.
  */
 #ifndef BACKENDS_BACKEND_H
 #define BACKENDS_BACKEND_H
@@ -90,8 +89,7 @@ struct sample_store_ops {
     struct sample_store *(*open)(const struct store_host *h, struct str address, struct fault *f);
     /* Idempotent by attempt; never reads. At most one put is under way; the caller waits for done. */
     void (*put)(struct sample_store *s, struct group *g);
-    /* Bit i of told: the client of row i was told 200. Fire and forget; a later mark of the same group can only clear
-     * bits. Queued behind the put under way. */
+    /* Bit i: the client of row i was told 200. Fire and forget, behind the put under way; a later one only clears. */
     void (*mark)(struct sample_store *s, const struct group *g, uint64_t told);
     /* Drops every (class, day) that has expired at now_ns. Fire and forget. */
     void (*expire)(struct sample_store *s, int64_t now_ns);
@@ -105,7 +103,7 @@ struct sample_reader_ops {
      * identity), each once. Oldest first unless SCAN_NEWEST_FIRST. */
     enum err (*scan)(struct sample_store *s, const struct selection *sel, enum scan_what what, scan_row row, void *ctx,
                      struct fault *f);
-    /* The symbol blocks of one service for days first..last (days since 1970), all classes. */
+    /* The symbol blocks of one service for days first..last, all classes. */
     enum err (*symbols)(struct sample_store *s, struct str project, struct str service, int32_t first, int32_t last,
                         block_row row, void *ctx, struct fault *f);
     /* The inner bytes as sent. KEPT: appended to out. E_NOT_FOUND: no such profile. */
