@@ -85,9 +85,9 @@ static void make_symbols(struct maker *m)
     for (uint32_t i = 0; i < p->n_functions; i++) {
         uint32_t n = i + m->r->shift;
         struct str name = text(m, "github.com/acme/shop/internal/package%u.(*Type).Method%u", n / 16, n);
-        p->functions[i] =
-            (struct function){name, n % 3 ? name : text(m, "_ZN%u%uE", n, n),
-                              n % 7 ? text(m, "/go/src/package%u/file%u.go", n / 16, n / 8) : STR(""), n * 10};
+        p->functions[i] = (struct function){
+            name, n % 3 ? name : text(m, "_ZN%u%uE", n, n),
+            n % 5 != 4 || n % 2 ? text(m, "/go/src/package%u/file%u.go", n / 16, n / 8) : STR(""), n * 10};
     }
 }
 
