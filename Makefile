@@ -41,7 +41,8 @@ setup:
 	command -v node >/dev/null || missing="$$missing nodejs npm"; \
 	command -v go >/dev/null || missing="$$missing golang-go"; \
 	[ -z "$$missing" ] || { echo "installing$$missing"; \
-	  $(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing; }
+	  $(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing && \
+	  case "$$missing" in *nginx-light*) $(SUDO) systemctl disable -q --now nginx 2>/dev/null || true ;; esac; } # a tool of bench/, not a service
 
 lint:
 	@test/lint/run.sh
