@@ -1,0 +1,621 @@
+/*
+ * Connections. Callbacks note what happened and call conn_pump; conn_advance moves bytes through the parser into the
+ * request until the input, the turn or the request's patience is used up; watch_socket alone decides whether the socket
+ * is read.
+ */
+#include "gateway/conn.h"
+
+#include <stdlib.h>
+
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
+#include "gateway/http.h"
+#include "gateway/ingest/told.h"
+#include "gateway/input.h"
+#include "gateway/log.h"
+#include "gateway/request.h"
+
+enum {
+    SLICE_BYTES = 16 << 10,
+    FEED_BUDGET = 64 << 10, /* units of upload_feed between two looks at the clock */
+    PEEK_BYTES = 4 << 10,   /* read while a request waits, so that we see its client go */
+    LINGER_MS = 2000,
+    LINGER_BYTES = 1 << 20,
+    PACE_MS = 10000, /* who holds memory must send PACE_BYTES in this time */
+    PACE_BYTES = 640 << 10,
+};
+
+const char *const conn_state_names[CONN_STATES] = {
+#define X(id, name) name,
+    CONN_STATE_MAP(X)
+#undef X
+};
+
+struct conn {
+    struct app *app;
+    struct conn *prev, *next;
+    uv_tcp_t tcp;
+    uv_timer_t timer;
+    unsigned open_handles;
+    struct turn_entry entry;
+    enum route_where where;
+    enum conn_state state;
+    bool reading, eof;
+    bool body_ended;  /* the parser has seen the end of this message */
+    bool close_after; /* behind the answer under way */
+    bool counted;     /* this request is in requests_received */
+    struct http *http;
+    struct input input;
+    struct request *request; /* BODY to REPLY */
+    struct told *told;       /* of the last answer */
+    uint64_t request_ns;     /* first byte of this request, or accept */
+    uint64_t body_left_ms, pace_left_ms, armed_ms, pace_bytes;
+    struct reply reply;
+    struct buf reply_head;
+    size_t reply_left; /* bytes not yet taken by the kernel when the timer last looked */
+    uv_write_t write;
+    uv_shutdown_t shutdown;
+    size_t lingered;
+};
+
+static void conn_pump(struct conn *c);
+static void on_timer(uv_timer_t *t);
+
+static void release_told(struct conn *c, bool reset)
+{
+    if (reset && c->told)
+        told_untold(c->told);
+    else
+        told_final(c->told);
+    c->told = NULL;
+}
+
+/* The clocks of a body run only while we are reading it. */
+static void arm_body(struct conn *c)
+{
+    c->armed_ms = uv_now(c->app->loop);
+    uint64_t ms = c->body_left_ms < c->pace_left_ms ? c->body_left_ms : c->pace_left_ms;
+    uv_timer_start(&c->timer, on_timer, ms, 0);
+}
+
+static void disarm_body(struct conn *c)
+{
+    uint64_t ran = uv_now(c->app->loop) - c->armed_ms;
+
+    c->body_left_ms -= ran < c->body_left_ms ? ran : c->body_left_ms;
+    c->pace_left_ms -= ran < c->pace_left_ms ? ran : c->pace_left_ms;
+    uv_timer_stop(&c->timer);
+}
+
+static void set_state(struct conn *c, enum conn_state to)
+{
+    static const unsigned may[CONN_STATES] = {
+        [CONN_IDLE] = 1u << CONN_HEAD | 1u << CONN_CLOSING,
+        [CONN_HEAD] = 1u << CONN_BODY | 1u << CONN_REPLY | 1u << CONN_CLOSING,
+        [CONN_BODY] = 1u << CONN_WAIT | 1u << CONN_REPLY | 1u << CONN_CLOSING,
+        [CONN_WAIT] = 1u << CONN_BODY | 1u << CONN_REPLY | 1u << CONN_CLOSING,
+        [CONN_REPLY] = 1u << CONN_IDLE | 1u << CONN_HEAD | 1u << CONN_LINGER | 1u << CONN_CLOSING,
+        [CONN_LINGER] = 1u << CONN_CLOSING,
+    };
+    const struct conf *k = c->app->conf;
+    uint64_t ms[CONN_STATES] = {
+        [CONN_IDLE] = k->idle_ms, [CONN_HEAD] = k->head_ms, [CONN_REPLY] = k->write_ms, [CONN_LINGER] = LINGER_MS};
+
+    ASSERT(may[c->state] & 1u << to);
+    if (c->state == CONN_BODY && c->reading)
+        disarm_body(c);
+    c->app->metrics.connections[c->state]--;
+    c->state = to;
+    c->app->metrics.connections[to]++;
+    if (ms[to])
+        uv_timer_start(&c->timer, on_timer, ms[to], 0);
+    else
+        uv_timer_stop(&c->timer);
+    if (to == CONN_BODY && c->reading)
+        arm_body(c);
+}
+
+static void conn_free(struct conn *c)
+{
+    struct app *app = c->app;
+
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        app->conns = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    app->n_conns--;
+    app->metrics.connections[CONN_CLOSING]--;
+    http_free(c->http);
+    input_free(&c->input, &app->ledger);
+    reply_free(&c->reply);
+    buf_free(&c->reply_head);
+    free(c);
+    app_conn_closed(app);
+}
+
+static void on_handle_closed(uv_handle_t *h)
+{
+    struct conn *c = h->data;
+
+    if (--c->open_handles == 0)
+        conn_free(c);
+}
+
+/* Lets go of a request that gets no answer. */
+static void drop_request(struct conn *c, enum close_reason why)
+{
+    struct request *r = c->request;
+
+    if (c->counted)
+        c->app->metrics.cut[why]++;
+    c->counted = false;
+    c->request = NULL;
+    if (!r)
+        return;
+    r->conn = NULL;
+    if (r->refused || !r->handler->gone(r))
+        request_free(r);
+}
+
+static void conn_close(struct conn *c, enum close_reason why, bool reset)
+{
+    if (c->state == CONN_CLOSING)
+        return;
+    drop_request(c, why);
+    release_told(c, reset);
+    turn_drop(&c->app->turn, &c->entry);
+    c->app->metrics.closed[why]++;
+    set_state(c, CONN_CLOSING);
+    uv_close((uv_handle_t *)&c->tcp, on_handle_closed);
+    uv_close((uv_handle_t *)&c->timer, on_handle_closed);
+}
+
+/* Bytes that the other side has not acknowledged. */
+static bool unacknowledged(struct conn *c)
+{
+    uv_os_fd_t fd;
+    int left = 0;
+
+    return uv_fileno((uv_handle_t *)&c->tcp, &fd) == 0 && ioctl(fd, SIOCOUTQ, &left) == 0 && left > 0;
+}
+
+/* Nothing more comes. Who has sent its whole upload may still get an answer; else the request is over. */
+static void conn_ended(struct conn *c, bool reset)
+{
+    bool whole = c->state == CONN_WAIT && c->body_ended && c->request->routed.who == ROUTE_SEND;
+
+    c->eof = true;
+    if (!reset && (whole || c->state == CONN_REPLY))
+        return;
+    conn_close(c, CLOSE_PEER, reset || unacknowledged(c));
+}
+
+static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+{
+    struct conn *c = h->data;
+    size_t have = input_len(&c->input);
+
+    (void)suggested;
+    buf->base = c->app->read_buffer;
+    buf->len = READ_BUFFER_BYTES;
+    if (c->state == CONN_WAIT || c->state == CONN_REPLY)
+        buf->len = have < PEEK_BYTES ? PEEK_BYTES - have : 0;
+    else if (c->state != CONN_LINGER && !turn_left(&c->app->turn))
+        buf->len = 0; /* read as ENOBUFS: its turn comes */
+}
+
+static void linger_read(struct conn *c, size_t n)
+{
+    c->lingered += n;
+    if (c->lingered > LINGER_BYTES)
+        conn_close(c, CLOSE_REPLIED, true);
+}
+
+static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
+{
+    struct conn *c = s->data;
+
+    if (n == 0)
+        return;
+    if (n == UV_ENOBUFS) {
+        turn_push(&c->app->turn, &c->entry);
+    } else if (n < 0) {
+        conn_ended(c, n != UV_EOF);
+    } else if (c->state == CONN_LINGER) {
+        linger_read(c, (size_t)n);
+        return;
+    } else if (c->state == CONN_WAIT || c->state == CONN_REPLY) {
+        if (!input_add(&c->input, buf->base, (size_t)n, &c->app->ledger))
+            conn_close(c, CLOSE_ERROR, false);
+    } else {
+        input_lend(&c->input, buf->base, (size_t)n);
+    }
+    conn_pump(c);
+}
+
+/* The only place that decides whether this socket is read. */
+static void watch_socket(struct conn *c)
+{
+    size_t have = input_len(&c->input);
+    bool want = false;
+
+    if (c->state <= CONN_BODY)
+        want = have == 0 && !c->entry.queued;
+    else if (c->state < CONN_LINGER)
+        want = have < PEEK_BYTES;
+    else if (c->state == CONN_LINGER)
+        want = true;
+    if (c->eof || c->state == CONN_CLOSING)
+        want = false;
+    if (want == c->reading || c->state == CONN_CLOSING)
+        return;
+    c->reading = want;
+    if (want && uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read) != 0) {
+        conn_close(c, CLOSE_PEER, true);
+        return;
+    }
+    if (!want)
+        uv_read_stop((uv_stream_t *)&c->tcp);
+    if (c->state == CONN_BODY && want)
+        arm_body(c);
+    else if (c->state == CONN_BODY)
+        disarm_body(c);
+}
+
+static void on_shutdown(uv_shutdown_t *s, int status)
+{
+    struct conn *c = s->handle->data;
+
+    if (status != 0 && status != UV_ECANCELED)
+        conn_close(c, CLOSE_PEER, true);
+}
+
+/* Half closes; what the client still writes is read over, so that the answer is not lost in a reset. */
+static void linger(struct conn *c)
+{
+    if (c->eof || uv_shutdown(&c->shutdown, (uv_stream_t *)&c->tcp, on_shutdown) != 0) {
+        conn_close(c, c->eof ? CLOSE_PEER : CLOSE_REPLIED, unacknowledged(c));
+        return;
+    }
+    set_state(c, CONN_LINGER);
+    input_free(&c->input, &c->app->ledger);
+    watch_socket(c);
+}
+
+/* The answer has been taken by the kernel: the next request, or the end. */
+static void replied(struct conn *c)
+{
+    struct request *r = c->request;
+    bool close = c->close_after || c->eof;
+    uint64_t ms = (uv_hrtime() - c->request_ns) / 1000000;
+
+    metrics_answered(&c->app->metrics, r ? r->routed.route : ROUTE_NONE, r ? r->head->method : STR("other"),
+                     c->reply.status, (double)ms / 1000);
+    c->counted = false;
+    if (r && !r->refused)
+        r->handler->written(r, c->reply.status, !c->eof && (uv_hrtime() - r->start_ns) / 1000000 <= r->patience_ms);
+    if (r)
+        request_free(r);
+    c->request = NULL;
+    reply_free(&c->reply);
+    buf_free(&c->reply_head);
+    c->reply = (struct reply){0};
+    if (close) {
+        linger(c);
+        return;
+    }
+    c->body_ended = false;
+    c->request_ns = uv_hrtime();
+    set_state(c, input_len(&c->input) ? CONN_HEAD : CONN_IDLE);
+    if (input_len(&c->input))
+        turn_push(&c->app->turn, &c->entry);
+    watch_socket(c);
+}
+
+static void on_written(uv_write_t *w, int status)
+{
+    struct conn *c = w->handle->data;
+
+    if (c->state == CONN_CLOSING)
+        return;
+    if (status != 0)
+        conn_close(c, CLOSE_PEER, true);
+    else
+        replied(c);
+}
+
+void conn_reply(struct conn *c, struct reply *r, bool close)
+{
+    uv_buf_t bufs[2];
+    bool whole = c->body_ended;
+
+    ASSERT(c->state != CONN_REPLY);
+    c->reply = *r;
+    *r = (struct reply){0};
+    c->close_after = close || !whole || !c->request || !c->request->head->keep_alive || c->request->head->minor == 0 ||
+                     c->app->draining;
+    if (!reply_render(&c->reply, app_now_ns() / 1000000000, c->close_after, &c->reply_head)) {
+        conn_close(c, CLOSE_ERROR, false);
+        return;
+    }
+    bufs[0] = uv_buf_init(c->reply_head.p, (unsigned)c->reply_head.len);
+    bufs[1] = uv_buf_init(c->reply.body.p, (unsigned)c->reply.body.len);
+    unsigned n = c->reply.body.len && !c->reply.head_only ? 2 : 1;
+    c->reply_left = c->reply_head.len + (n == 2 ? c->reply.body.len : 0);
+    if (!input_keep(&c->input, &c->app->ledger)) {
+        conn_close(c, CLOSE_ERROR, false);
+        return;
+    }
+    set_state(c, CONN_REPLY);
+    if (uv_write(&c->write, (uv_stream_t *)&c->tcp, bufs, n, on_written) != 0)
+        conn_close(c, CLOSE_PEER, true);
+    else
+        watch_socket(c);
+}
+
+void conn_continue(struct conn *c)
+{
+    static char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    uv_buf_t b = uv_buf_init(text, sizeof text - 1);
+
+    if (c->request->head->minor == 0 || input_len(&c->input) || c->body_ended)
+        return;
+    if (head_get(c->request->head, STR("expect")).len)
+        (void)uv_try_write((uv_stream_t *)&c->tcp, &b, 1); /* lost: the client sends its body a little later */
+}
+
+void conn_remember(struct conn *c, struct told *t)
+{
+    release_told(c, false);
+    c->told = t;
+}
+
+void conn_resume(struct conn *c)
+{
+    if (c->state != CONN_WAIT)
+        return;
+    set_state(c, CONN_BODY);
+    turn_push(&c->app->turn, &c->entry);
+    watch_socket(c);
+}
+
+static void answer_refusal(struct conn *c)
+{
+    struct reply r = {0};
+
+    request_refusal(c->request, &r);
+    conn_reply(c, &r, false);
+}
+
+/* The stream is no HTTP: an answer, and the end. */
+static void refuse_stream(struct conn *c)
+{
+    struct reply r = {0};
+
+    if (c->request && !c->request->refused)
+        request_refuse_with(c->request, http_fault(c->http));
+    reply_fault(&r, http_fault(c->http));
+    input_free(&c->input, &c->app->ledger);
+    conn_reply(c, &r, true);
+}
+
+static void wait_if(struct conn *c, enum pump p)
+{
+    if (p != PUMP_WAIT || c->state != CONN_BODY)
+        return;
+    if (!input_keep(&c->input, &c->app->ledger))
+        conn_close(c, CLOSE_ERROR, false);
+    else
+        set_state(c, CONN_WAIT);
+}
+
+static void start_request(struct conn *c)
+{
+    struct head *h = http_take_head(c->http);
+    struct request *r = h ? request_new(c->app, c, c->where, h, c->request_ns) : NULL;
+
+    if (!r) {
+        conn_close(c, CLOSE_ERROR, false);
+        return;
+    }
+    c->request = r;
+    c->body_left_ms = c->app->conf->body_ms;
+    c->pace_left_ms = PACE_MS;
+    c->pace_bytes = 0;
+    set_state(c, CONN_BODY);
+    if (!r->refused)
+        wait_if(c, r->handler->begin(r));
+}
+
+/* One slice through the parser. */
+static void parse(struct conn *c)
+{
+    struct input *in = &c->input;
+    size_t n = in->raw_len < SLICE_BYTES ? in->raw_len : SLICE_BYTES, used, body;
+
+    if (!c->counted && n) {
+        c->counted = true;
+        c->app->metrics.plain[M_requests_received]++;
+        c->request_ns = uv_hrtime();
+        release_told(c, false);
+    }
+    if (c->state == CONN_IDLE)
+        set_state(c, CONN_HEAD);
+    enum http_step step = http_feed(c->http, in->raw, n, &used, &body);
+    in->body = in->raw;
+    in->body_len = body;
+    in->raw += used;
+    in->raw_len -= used;
+    c->app->metrics.plain[M_received_wire] += body;
+    if (step == HTTP_REFUSED)
+        refuse_stream(c);
+    else if (step == HTTP_HEAD_DONE)
+        start_request(c);
+    else if (step == HTTP_ALL_DONE)
+        c->body_ended = true;
+}
+
+/* Gives the request what it can take. Returns whether there is more to do now. */
+static bool feed(struct conn *c)
+{
+    struct request *r = c->request;
+    struct str s = {c->input.body, c->input.body_len};
+    uint32_t budget = FEED_BUDGET;
+
+    if (r->refused) {
+        c->input.body_len = 0;
+        return true;
+    }
+    enum pump p = s.len ? r->handler->feed(r, &s, &budget) : r->handler->end(r, &budget);
+    if (c->request != r) /* answered, and the connection died of it */
+        return false;
+    r->body_bytes += c->input.body_len - s.len;
+    c->pace_bytes += c->input.body_len - s.len;
+    c->input.body = c->input.body + (c->input.body_len - s.len);
+    c->input.body_len = s.len;
+    wait_if(c, p);
+    return c->state == CONN_BODY;
+}
+
+static bool advance_body(struct conn *c)
+{
+    if (c->input.body_len)
+        return feed(c);
+    if (c->body_ended && c->request->refused)
+        answer_refusal(c);
+    else if (c->body_ended)
+        return feed(c);
+    else if (c->input.raw_len || !c->request->head->has_body)
+        parse(c);
+    else if (c->request->refused)
+        answer_refusal(c);
+    else
+        return false;
+    return true;
+}
+
+/* false: nothing to do for now. */
+static bool advance(struct conn *c)
+{
+    if (c->state == CONN_BODY)
+        return advance_body(c);
+    if (c->state > CONN_BODY || c->input.raw_len == 0)
+        return false;
+    parse(c);
+    return true;
+}
+
+static void conn_pump(struct conn *c)
+{
+    bool more = true;
+
+    while (c->state <= CONN_BODY && more && turn_left(&c->app->turn))
+        more = advance(c);
+    if (c->state == CONN_CLOSING)
+        return;
+    if (!input_keep(&c->input, &c->app->ledger)) {
+        conn_close(c, CLOSE_ERROR, false);
+        return;
+    }
+    input_trim(&c->input, &c->app->ledger);
+    if (c->state <= CONN_BODY && more)
+        turn_push(&c->app->turn, &c->entry);
+    watch_socket(c);
+}
+
+static void on_turn(struct turn_entry *e)
+{
+    struct conn *c = (struct conn *)((char *)e - offsetof(struct conn, entry));
+
+    conn_pump(c);
+}
+
+/* A body's timer: the whole of it, or the pace of one that holds memory. */
+static void on_body_timer(struct conn *c)
+{
+    disarm_body(c);
+    if (c->body_left_ms == 0) {
+        conn_close(c, CLOSE_BODY, false);
+        return;
+    }
+    if (c->pace_left_ms == 0) {
+        bool slow = c->pace_bytes < PACE_BYTES && c->request->slow_matters;
+        c->pace_left_ms = PACE_MS;
+        c->pace_bytes = 0;
+        if (slow) {
+            conn_close(c, CLOSE_SLOW, false);
+            return;
+        }
+    }
+    arm_body(c);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    static const enum close_reason why[CONN_STATES] = {
+        [CONN_IDLE] = CLOSE_IDLE, [CONN_HEAD] = CLOSE_HEAD, [CONN_REPLY] = CLOSE_WRITE, [CONN_LINGER] = CLOSE_REPLIED};
+    struct conn *c = t->data;
+    size_t left = c->tcp.write_queue_size;
+
+    if (c->state == CONN_BODY) {
+        on_body_timer(c);
+    } else if (c->state == CONN_REPLY && left < c->reply_left) {
+        c->reply_left = left; /* it does take the answer, slowly */
+        uv_timer_start(&c->timer, on_timer, c->app->conf->write_ms, 0);
+    } else {
+        conn_close(c, why[c->state], c->state == CONN_REPLY);
+    }
+}
+
+static void set_up(struct conn *c, struct app *app, enum route_where where)
+{
+    c->app = app;
+    c->where = where;
+    c->entry.run = on_turn;
+    c->state = CONN_HEAD;
+    c->request_ns = uv_hrtime();
+    c->tcp.data = c->timer.data = c;
+    c->next = app->conns;
+    if (app->conns)
+        app->conns->prev = c;
+    app->conns = c;
+    app->n_conns++;
+    app->metrics.plain[M_connections_opened]++;
+    app->metrics.connections[CONN_HEAD]++;
+}
+
+bool conn_accept(struct app *app, uv_stream_t *listener, enum route_where where)
+{
+    struct http_limits l = {app->conf->max_head_bytes, app->conf->max_head_bytes / 2, app->conf->max_headers};
+    struct conn *c = calloc(1, sizeof *c);
+
+    if (!c || !(c->http = http_new(&l))) {
+        free(c);
+        return false;
+    }
+    set_up(c, app, where);
+    uv_tcp_init(app->loop, &c->tcp);
+    uv_timer_init(app->loop, &c->timer);
+    c->open_handles = 2;
+    bool ok = uv_accept(listener, (uv_stream_t *)&c->tcp) == 0;
+    uv_tcp_nodelay(&c->tcp, 1);
+    if (!ok) {
+        conn_close(c, CLOSE_ERROR, false);
+        return false;
+    }
+    uv_timer_start(&c->timer, on_timer, app->conf->head_ms, 0);
+    watch_socket(c);
+    return true;
+}
+
+void conn_close_all(struct app *app, bool all)
+{
+    for (struct conn *c = app->conns, *next; c; c = next) {
+        next = c->next;
+        if (all || c->state == CONN_IDLE || (c->state == CONN_HEAD && !c->counted))
+            conn_close(c, CLOSE_SHUTDOWN, false);
+    }
+}

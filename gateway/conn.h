@@ -1,0 +1,39 @@
+/* The life of a connection: reading, the state machine from head to answer, timers, closing. */
+#ifndef GATEWAY_CONN_H
+#define GATEWAY_CONN_H
+
+#include "gateway/app.h"
+#include "gateway/reply.h"
+
+#define CONN_STATE_MAP(X)                                                                                              \
+    X(IDLE, "idle")     /* between requests: the idle timer */                                                         \
+    X(HEAD, "head")     /* the head timer, from accept or the first byte */                                            \
+    X(BODY, "body")     /* the body timer, while we are reading */                                                     \
+    X(WAIT, "wait")     /* for memory, a lane or the store */                                                          \
+    X(REPLY, "reply")   /* the write timer */                                                                          \
+    X(LINGER, "linger") /* answered and half closed: reads on for a little, so that the answer arrives */              \
+    X(CLOSING, "closing")
+enum conn_state {
+#define X(id, name) CONN_##id,
+    CONN_STATE_MAP(X)
+#undef X
+        CONN_STATES
+};
+extern const char *const conn_state_names[CONN_STATES];
+
+struct told;
+
+/* Accepts one connection from the listener. false: it could not. */
+bool conn_accept(struct app *app, uv_stream_t *listener, enum route_where where) MUST_CHECK;
+/* The wait of its request is over: go on, soon. */
+void conn_resume(struct conn *c);
+/* Answers the request under way; takes *r over. The connection closes behind it if it must, or if `close` says so. */
+void conn_reply(struct conn *c, struct reply *r, bool close);
+/* "100 Continue" if the client waits for it. */
+void conn_continue(struct conn *c);
+/* Attempts that the last answer acknowledged: a reset takes them back. Takes t over. */
+void conn_remember(struct conn *c, struct told *t);
+/* At the end of draining: those that do nothing are closed; `all`: everybody. */
+void conn_close_all(struct app *app, bool all);
+
+#endif

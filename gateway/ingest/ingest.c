@@ -1,0 +1,360 @@
+/*
+ * One upload: admission -> body -> upload_end -> upload_finish (here, or on the ingest lane with the request frozen) ->
+ * records to the store -> answer -> told or not. While a lane or the store works for it, the upload outlives its
+ * client.
+ */
+#include "gateway/ingest/ingest.h"
+
+#include <stdlib.h>
+
+#include "gateway/conn.h"
+#include "gateway/ingest/spec.h"
+#include "gateway/ingest/submit.h"
+#include "gateway/ingest/told.h"
+#include "gateway/ingest/verdict.h"
+#include "gateway/log.h"
+
+enum {
+    ON_LOOP_NS = 1000000,  /* a longer finish goes to the lane */
+    SLACK_BYTES = 64 << 10 /* what one feed may add before we look again */
+};
+
+enum stage {
+    STAGE_ADMIT,  /* waits for its first memory */
+    STAGE_BODY,   /* eats */
+    STAGE_ENDED,  /* all layers have ended cleanly; may wait for memory to finish */
+    STAGE_FINISH, /* frozen: the lane has it */
+    STAGE_STORE,  /* records are on their way */
+    STAGE_ANSWER  /* the answer is being written */
+};
+
+struct ingest {
+    struct request *r;
+    enum stage stage;
+    struct ticket ticket;
+    struct spec spec;
+    struct upload *upload;
+    struct job job;
+    enum err finish_err;
+    uint32_t pending; /* records with the store */
+    struct verdict verdict;
+    struct told *told;
+};
+
+size_t ingest_max_bytes(const struct conf *c)
+{
+    size_t share = ledger_share_requests(c->memory), want = c->limits.decoded + c->limits.body;
+
+    return want < share ? want : share;
+}
+
+static void release_upload(struct ingest *in)
+{
+    upload_free(in->upload);
+    in->upload = NULL;
+}
+
+static void ingest_free(struct ingest *in)
+{
+    in->r->state = NULL;
+    release_upload(in);
+    admit_leave(in->r->app->admit, &in->ticket);
+    spec_free(&in->spec);
+    told_final(in->told);
+    free(in);
+}
+
+static void answer_now(struct ingest *in)
+{
+    static const char *const types[UPLOAD_KINDS] = {
+        [UPLOAD_PUSH_PROTO] = "application/proto", [UPLOAD_PUSH_JSON] = "application/json"};
+    struct request *r = in->r;
+    struct reply out = {0};
+
+    admit_leave(r->app->admit, &in->ticket);
+    if (!r->conn) {
+        if (in->told)
+            told_written(in->told, false);
+        ingest_free(in);
+        request_free(r);
+        return;
+    }
+    in->stage = STAGE_ANSWER;
+    verdict_reply(&in->verdict, types[in->spec.upload.kind], &out);
+    conn_reply(r->conn, &out, false);
+}
+
+static void count_refused(struct ingest *in, const struct fault *f)
+{
+    in->r->app->metrics.profiles_refused[in->spec.upload.kind][f->err]++;
+    verdict_refused(&in->verdict, f);
+}
+
+static void count_failed(struct ingest *in, enum err e)
+{
+    in->r->app->metrics.profiles_failed[e]++;
+    verdict_failed(&in->verdict, e);
+}
+
+void ingest_stored(void *owner, struct attempt a, enum put_result result)
+{
+    struct ingest *in = owner;
+
+    if (result == PUT_STORED) {
+        in->verdict.stored++;
+        in->r->app->metrics.profiles_accepted[in->spec.upload.kind]++;
+        in->told->attempts[in->told->n++] = a;
+    } else {
+        count_failed(in, result == PUT_BAD ? E_INTERNAL : E_STORE_DOWN);
+    }
+    if (--in->pending == 0)
+        answer_now(in);
+}
+
+/* Hands every record over; counts the rest. */
+static void submit_all(struct ingest *in)
+{
+    struct app *app = in->r->app;
+    uint32_t n = upload_outcomes(in->upload);
+    size_t bytes = 0;
+
+    in->verdict.profiles = n;
+    app->metrics.profiles_received[in->spec.upload.kind] += n;
+    app->metrics.plain[M_received_inflated] += upload_inflated(in->upload);
+    metrics_bytes(&app->metrics.body_inflated, (double)upload_inflated(in->upload));
+    in->told = told_new(app, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct outcome *o = upload_outcome(in->upload, i);
+        if (o->fault.err != E_OK) {
+            count_refused(in, &o->fault);
+        } else if (!o->record) {
+            in->verdict.empty++;
+            app->metrics.plain[M_empty_profiles]++;
+            app->metrics.profiles_accepted[in->spec.upload.kind]++;
+        } else {
+            struct record *rec = upload_take(in->upload, i);
+            size_t size = rec->bytes;
+            if (in->told && submit_record(app->submit, rec, in)) {
+                in->pending++;
+                bytes += size;
+            } else {
+                record_free(rec);
+                count_failed(in, E_NO_MEMORY);
+            }
+        }
+    }
+    release_upload(in);
+    if (in->ticket.state == TICKET_IN)
+        admit_shrink(app->admit, &in->ticket, bytes);
+}
+
+/* upload_finish has run. Not from inside the store or admission: may answer. */
+static enum pump finished(struct ingest *in)
+{
+    struct request *r = in->r;
+
+    if (in->finish_err != E_OK && r->conn) {
+        request_refuse_with(r, upload_fault(in->upload));
+        conn_resume(r->conn);
+        return PUMP_MORE;
+    }
+    if (in->finish_err != E_OK) {
+        ingest_free(in);
+        request_free(r);
+        return PUMP_WAIT;
+    }
+    in->stage = STAGE_STORE;
+    in->pending = 1; /* ours, so that no answer comes before all are in */
+    submit_all(in);
+    struct app *app = r->app;
+    if (--in->pending == 0)
+        answer_now(in);
+    submit_run(app->submit);
+    return PUMP_WAIT;
+}
+
+static void finish_work(struct job *j)
+{
+    struct ingest *in = (struct ingest *)((char *)j - offsetof(struct ingest, job));
+
+    in->finish_err = upload_finish(in->upload);
+}
+
+static void finish_done(struct job *j)
+{
+    struct ingest *in = (struct ingest *)((char *)j - offsetof(struct ingest, job));
+
+    (void)finished(in);
+}
+
+static enum pump finish(struct ingest *in)
+{
+    in->job = (struct job){.work = finish_work, .done = finish_done};
+    if (upload_finish_ns(in->upload) <= ON_LOOP_NS) {
+        finish_work(&in->job);
+        return finished(in);
+    }
+    if (!lane_submit(in->r->app->ingest_lane, &in->job)) {
+        request_refuse(in->r, E_OVERLOADED, "too many uploads are being finished, retry later");
+        return PUMP_MORE;
+    }
+    in->stage = STAGE_FINISH;
+    return PUMP_WAIT;
+}
+
+/* Makes sure that `need` bytes are granted: in steps, so that growers do not ask for every slice. */
+static enum pump ensure(struct ingest *in, size_t need)
+{
+    struct admit *a = in->r->app->admit;
+    size_t step = need / 4 > INGEST_FIRST_BYTES ? need / 4 : INGEST_FIRST_BYTES;
+
+    if (need <= in->ticket.granted)
+        return PUMP_MORE;
+    if (need > admit_max(a)) {
+        request_refuse(in->r, E_PROFILE_TOO_LARGE,
+                       "upload needs more memory than limits.decoded allows: %zu bytes, at most %zu", need,
+                       admit_max(a));
+        return PUMP_MORE;
+    }
+    in->r->slow_matters = true;
+    size_t total = need + step < admit_max(a) ? need + step : admit_max(a);
+    return admit_grow(a, &in->ticket, total) == ADMIT_YES ? PUMP_MORE : PUMP_WAIT;
+}
+
+static void start(struct ingest *in)
+{
+    struct fault f = {.err = E_OK};
+
+    in->upload = upload_new(&in->spec.upload, &f);
+    if (!in->upload) {
+        request_refuse_with(in->r, &f);
+        return;
+    }
+    in->stage = STAGE_BODY;
+    conn_continue(in->r->conn);
+}
+
+static enum pump begin(struct request *r)
+{
+    struct ingest *in = calloc(1, sizeof *in);
+    struct fault f = {.err = E_OK};
+
+    if (!in) {
+        request_refuse(r, E_NO_MEMORY, "%s", err_text(E_NO_MEMORY));
+        return PUMP_MORE;
+    }
+    in->r = r;
+    r->state = in;
+    if (spec_make(&in->spec, r, &f) != E_OK) {
+        request_refuse_with(r, &f);
+        return PUMP_MORE;
+    }
+    switch (admit_arrive(r->app->admit, &in->ticket, in->spec.upload.project, uv_now(r->app->loop))) {
+    case ADMIT_YES:
+        start(in);
+        return PUMP_MORE;
+    case ADMIT_WAIT:
+        return PUMP_WAIT;
+    case ADMIT_NO:
+        break;
+    }
+    request_refuse(r, E_NO_MEMORY, "%s", err_text(E_NO_MEMORY));
+    return PUMP_MORE;
+}
+
+static enum pump feed(struct request *r, struct str *s, uint32_t *budget)
+{
+    struct ingest *in = r->state;
+
+    if (r->body_bytes + s->len > r->limits.body) {
+        request_refuse(r, E_BODY_TOO_LARGE, "request body too large: limits.body = %zu bytes, %zu have come",
+                       r->limits.body, (size_t)r->body_bytes + s->len);
+        return PUMP_MORE;
+    }
+    enum step step = upload_feed(in->upload, s, budget);
+    if (step == STEP_FAIL) {
+        request_refuse_with(r, upload_fault(in->upload));
+        return PUMP_MORE;
+    }
+    return ensure(in, upload_memory(in->upload) + SLACK_BYTES);
+}
+
+static enum pump end(struct request *r, uint32_t *budget)
+{
+    struct ingest *in = r->state;
+
+    if (in->stage == STAGE_BODY) {
+        switch (upload_end(in->upload, budget)) {
+        case STEP_AGAIN:
+            return ensure(in, upload_memory(in->upload) + SLACK_BYTES);
+        case STEP_FAIL:
+            request_refuse_with(r, upload_fault(in->upload));
+            return PUMP_MORE;
+        case STEP_MORE:
+            in->stage = STAGE_ENDED;
+            metrics_bytes(&r->app->metrics.body_wire, (double)r->body_bytes);
+        }
+    }
+    enum pump p = ensure(in, upload_memory(in->upload) + upload_finish_memory(in->upload));
+    return p == PUMP_MORE && !r->refused ? finish(in) : p;
+}
+
+static void refused(struct request *r)
+{
+    if (r->state)
+        ingest_free(r->state);
+}
+
+static bool gone(struct request *r)
+{
+    struct ingest *in = r->state;
+
+    if (!in)
+        return false;
+    if (in->stage == STAGE_FINISH || in->stage == STAGE_STORE)
+        return true;
+    if (in->told)
+        told_written(in->told, false);
+    ingest_free(in);
+    return false;
+}
+
+static void written(struct request *r, int status, bool in_time)
+{
+    struct ingest *in = r->state;
+    struct told *t = in->told;
+    struct conn *c = r->conn;
+
+    in->told = NULL;
+    ingest_free(in);
+    if (!t)
+        return;
+    told_written(t, status == 200 && in_time);
+    conn_remember(c, t);
+}
+
+const struct handler handler_ingest = {begin, feed, end, refused, gone, written};
+
+static void on_granted(struct ticket *t)
+{
+    struct ingest *in = (struct ingest *)((char *)t - offsetof(struct ingest, ticket));
+    struct request *r = in->r;
+
+    if (in->stage > STAGE_ENDED)
+        return;
+    if (in->stage == STAGE_ADMIT)
+        start(in); /* may refuse, and so free it */
+    if (r->conn)
+        conn_resume(r->conn);
+}
+
+static void on_timed_out(struct ticket *t)
+{
+    struct ingest *in = (struct ingest *)((char *)t - offsetof(struct ingest, ticket));
+    struct request *r = in->r;
+
+    request_refuse(r, E_OVERLOADED, "no memory for this upload within timeouts.admission; retry later");
+    conn_resume(r->conn);
+}
+
+const struct admit_events ingest_admit_events = {on_granted, on_timed_out};

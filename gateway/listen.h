@@ -1,0 +1,28 @@
+/* Listening sockets, and the accept brake: at limits.connections nobody is accepted until somebody leaves. */
+#ifndef GATEWAY_LISTEN_H
+#define GATEWAY_LISTEN_H
+
+#include "gateway/app.h"
+
+enum { LISTENERS_MAX = 17 };
+struct listener {
+    struct app *app;
+    uv_tcp_t tcp;
+    enum route_where where;
+    bool open, held;  /* held: a connection waits in the backlog */
+    char address[80]; /* host:port, with the port that it got */
+};
+struct listeners {
+    struct listener all[LISTENERS_MAX];
+    size_t n;
+};
+/* Binds everything of the configuration. false: logged. */
+bool listen_start(struct listeners *l, struct app *app) MUST_CHECK;
+void listen_resume(struct listeners *l); /* a connection has closed */
+void listen_stop(struct listeners *l);
+/* The first address of a kind, or "". */
+const char *listen_address(const struct listeners *l, enum route_where where);
+/* Writes both addresses to a file, a line each, whole or not at all. */
+bool listen_write_ports(const struct listeners *l, const char *path) MUST_CHECK;
+
+#endif

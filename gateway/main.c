@@ -1,0 +1,171 @@
+/* The command line. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "auth/key_command.h"
+#include "conf/conf.h"
+#include "gateway/scrape.h"
+#include "gateway/serve.h"
+
+enum { EXIT_GOOD = 0, EXIT_OTHER = 1, EXIT_USAGE = 2, EXIT_CONFIG = 78 };
+
+static const char usage_text[] =
+    "usage: flamegate [--config FILE] COMMAND\n\n"
+    "  serve [--port-file FILE]   run the gateway (SIGTERM drains, SIGHUP reloads)\n"
+    "  check-config               read the configuration: 0 good, 78 bad\n"
+    "  key create --name N --type server|browser|reader|admin [--project P] [--expires 90d] [--secret-file F] "
+    "[--print]\n"
+    "  key list | key revoke --name N | key hash\n"
+    "  migrate                    change the stores' schema (the embedded ones do it by themselves)\n"
+    "  healthcheck                ask a running gateway on this machine whether it is ready\n"
+    "  version\n\n"
+    "Without --config: FLAMEGATE_CONFIG, else the defaults. Exit codes: 0 good, 2 usage, 78 bad configuration, 1 "
+    "else.\n";
+
+static int usage(FILE *to)
+{
+    fputs(usage_text, to);
+    return EXIT_USAGE;
+}
+
+static int help(void)
+{
+    struct buf b = {0};
+
+    fputs(usage_text, stdout);
+    conf_help(&b);
+    printf("\n%.*s", (int)b.len, b.len ? b.p : "");
+    buf_free(&b);
+    return EXIT_GOOD;
+}
+
+static struct conf *load(const char *path)
+{
+    struct conf_errors errors = {0};
+    struct conf *c = conf_load(path, &errors);
+
+    if (!c)
+        fprintf(stderr, "%.*s", (int)errors.text.len, errors.text.len ? errors.text.p : "");
+    buf_free(&errors.text);
+    return c;
+}
+
+static int check_config(const char *path)
+{
+    struct conf *c = load(path);
+
+    if (!c)
+        return EXIT_CONFIG;
+    conf_free(c);
+    puts("configuration is good");
+    return EXIT_GOOD;
+}
+
+static int run_serve(const char *path, int argc, char **argv)
+{
+    const char *port_file = NULL;
+
+    if (argc == 3 && strcmp(argv[1], "--port-file") == 0)
+        port_file = argv[2];
+    else if (argc != 1)
+        return usage(stderr);
+    struct conf *c = load(path);
+    return c ? serve(c, path, port_file) : EXIT_CONFIG;
+}
+
+static int run_key(const char *path, int argc, char **argv)
+{
+    struct conf *c = load(path);
+
+    if (!c)
+        return EXIT_CONFIG;
+    int code = key_command(argc, argv, c->keys_file);
+    conf_free(c);
+    return code;
+}
+
+/* "GET /readyz" on the loopback side of an address. */
+static bool ask_ready(const struct conf_address *a)
+{
+    static const char ask[] = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(a->port)};
+    struct timeval patience = {.tv_sec = 3};
+    char answer[64] = "";
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return false;
+    if (!a->host || inet_pton(AF_INET, a->host, &to.sin_addr) != 1 || to.sin_addr.s_addr == htonl(INADDR_ANY))
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    bool ok = connect(fd, (struct sockaddr *)&to, sizeof to) == 0 && write(fd, ask, sizeof ask - 1) > 0 &&
+              read(fd, answer, sizeof answer - 1) > 0;
+    close(fd);
+    return ok && strncmp(answer, "HTTP/1.1 200 ", 13) == 0;
+}
+
+static int healthcheck(const char *path)
+{
+    struct conf *c = load(path);
+
+    if (!c)
+        return EXIT_CONFIG;
+    bool ok = ask_ready(c->admin_on ? &c->admin : &c->listen[0]);
+    conf_free(c);
+    if (!ok)
+        fputs("not ready\n", stderr);
+    return ok ? EXIT_GOOD : EXIT_OTHER;
+}
+
+/* The embedded store changes its schema when it opens; others come with their own. */
+static int migrate(const char *path)
+{
+    struct conf *c = load(path);
+
+    if (!c)
+        return EXIT_CONFIG;
+    printf("%s: nothing to do\n", c->samples);
+    conf_free(c);
+    return EXIT_GOOD;
+}
+
+static int run(const char *path, int argc, char **argv)
+{
+    const char *command = argv[0];
+
+    if (strcmp(command, "serve") == 0)
+        return run_serve(path, argc, argv);
+    if (strcmp(command, "key") == 0)
+        return run_key(path, argc, argv);
+    if (argc != 1)
+        return usage(stderr);
+    if (strcmp(command, "check-config") == 0)
+        return check_config(path);
+    if (strcmp(command, "migrate") == 0)
+        return migrate(path);
+    if (strcmp(command, "healthcheck") == 0)
+        return healthcheck(path);
+    if (strcmp(command, "version") == 0)
+        return puts("flamegate " GATEWAY_VERSION) < 0;
+    return strcmp(command, "--help") == 0 || strcmp(command, "help") == 0 ? help() : usage(stderr);
+}
+
+int main(int argc, char **argv)
+{
+    const char *path = NULL;
+    int at = 1;
+
+    if (argc > 2 && strcmp(argv[1], "--config") == 0) {
+        path = argv[2];
+        at = 3;
+    }
+    return at < argc ? run(path, argc - at, argv + at) : usage(stderr);
+}

@@ -1,0 +1,138 @@
+/* Requests: what is decided from the head alone - route, credentials, lengths - and errors. */
+#include "gateway/request.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gateway/log.h"
+
+enum { PATIENCE_MS = 10000 };
+
+static const struct handler *handler_of(enum route r)
+{
+    if (r == ROUTE_INGEST || r == ROUTE_PUSH)
+        return &handler_ingest;
+    return r == ROUTE_QUERY ? &handler_query : &handler_simple;
+}
+
+void request_refuse_with(struct request *r, const struct fault *f)
+{
+    if (r->refused)
+        return;
+    r->fault = *f;
+    r->refused = true;
+    r->handler->refused(r);
+    log_at(LOG_DEBUG, "refused", LOG_TEXT("route", route_names[r->routed.route]), LOG_NUM("status", err_status(f->err)),
+           LOG_TEXT("why", f->text[0] ? f->text : err_text(f->err)), LOG_TEXT("project", r->access.project));
+}
+
+void request_refuse(struct request *r, enum err e, const char *fmt, ...)
+{
+    struct fault f = {.err = e};
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(f.text, sizeof f.text, fmt, args);
+    va_end(args);
+    request_refuse_with(r, &f);
+}
+
+void request_refusal(struct request *r, struct reply *out)
+{
+    reply_fault(out, &r->fault);
+    if (r->fault.err == E_BAD_METHOD)
+        reply_header(out, "Allow", r->routed.allow);
+    out->head_only = str_eq(r->head->method, STR("HEAD"));
+}
+
+/* Connect-Timeout-Ms, at most ten digits; else what SDKs wait. */
+static uint64_t patience(const struct head *h)
+{
+    struct str v = head_get(h, STR("connect-timeout-ms"));
+    uint64_t ms = 0;
+
+    if (v.len == 0 || v.len > 10)
+        return PATIENCE_MS;
+    for (size_t i = 0; i < v.len; i++) {
+        if (v.p[i] < '0' || v.p[i] > '9')
+            return PATIENCE_MS;
+        ms = ms * 10 + (uint64_t)(v.p[i] - '0');
+    }
+    return ms;
+}
+
+static enum err check_lengths(struct request *r, struct fault *f)
+{
+    const struct head *h = r->head;
+    struct str expect = head_get(h, STR("expect"));
+
+    if (expect.len && !str_eq_nocase(expect, STR("100-continue")))
+        return fault_set(f, E_EXPECTATION_FAILED, NULL);
+    if (h->length > r->limits.body)
+        return fault_set(f, E_BODY_TOO_LARGE,
+                         "request body too large: limits.body = %zu bytes, Content-Length is %" PRIu64, r->limits.body,
+                         h->length);
+    return E_OK;
+}
+
+/* A process may have just one of the roles. */
+static bool served_here(const struct conf *c, enum route_who who)
+{
+    if (who == ROUTE_SEND)
+        return (c->roles & ROLE_INGEST) != 0;
+    return who != ROUTE_READ || (c->roles & ROLE_QUERY) != 0;
+}
+
+static enum err decide(struct request *r, enum route_where where, struct fault *f)
+{
+    struct app *app = r->app;
+    enum err e = target_parse(&r->target, r->head->target, f);
+
+    if (e == E_OK)
+        e = route_find(app->conf, where, r->head->method, r->target.path, &r->routed, f);
+    if (e == E_OK && !served_here(app->conf, r->routed.who))
+        e = fault_set(f, E_NO_ROUTE, "not one of the roles of this process");
+    if (e == E_OK)
+        e = access_check(&r->access, app->conf, app->keys, r->head, r->routed.who, r->arrival_ns / 1000000000, f);
+    r->handler = handler_of(r->routed.route);
+    return e == E_OK ? check_lengths(r, f) : e;
+}
+
+struct request *request_new(struct app *app, struct conn *conn, enum route_where where, struct head *head,
+                            uint64_t start_ns)
+{
+    struct request *r = calloc(1, sizeof *r);
+    struct fault f = {.err = E_OK};
+
+    if (!r) {
+        head_free(head);
+        return NULL;
+    }
+    r->app = app;
+    app->n_requests++;
+    r->conn = conn;
+    r->head = head;
+    r->limits = app->conf->limits;
+    r->start_ns = start_ns;
+    r->arrival_ns = app_now_ns();
+    r->patience_ms = patience(head);
+    r->routed.route = ROUTE_NONE;
+    r->handler = &handler_simple;
+    ledger_charge(&app->ledger, LEDGER_connections, (int64_t)(head->bytes + sizeof *r));
+    if (decide(r, where, &f) != E_OK)
+        request_refuse_with(r, &f);
+    return r;
+}
+
+void request_free(struct request *r)
+{
+    ASSERT(r->state == NULL);
+    ledger_charge(&r->app->ledger, LEDGER_connections, -(int64_t)(r->head->bytes + sizeof *r));
+    r->app->n_requests--;
+    target_free(&r->target);
+    access_free(&r->access);
+    head_free(r->head);
+    free(r);
+}

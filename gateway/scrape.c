@@ -1,0 +1,72 @@
+/* /metrics: fills the gauges, then writes everything down. */
+#include "gateway/scrape.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "gateway/conn.h"
+#include "gateway/ingest/submit.h"
+
+static void fill_gauges(struct app *app)
+{
+    uint64_t *g = app->metrics.plain;
+
+    g[M_inflight_requests] = g[M_requests_received] - metrics_finished(&app->metrics);
+    g[M_inflight_bytes] = admit_granted(app->admit);
+    g[M_inflight_bytes_limit] = ledger_share_requests(app->ledger.limit);
+    g[M_memory_limit] = app->ledger.limit;
+    g[M_admission_waiting] = admit_waiting(app->admit);
+    g[M_ingest_queue] = lane_waiting(app->ingest_lane);
+    g[M_query_queue] = lane_waiting(app->query_lane);
+    g[M_store_queue] = submit_waiting(app->submit);
+    g[M_ingest_capacity] = lane_capacity(app->ingest_lane);
+    g[M_query_capacity] = lane_capacity(app->query_lane);
+    g[M_store_healthy] = app->backend->write->healthy(app->store);
+    g[M_keys] = app->keys ? keyring_count(app->keys) : 0;
+    g[M_ready] = app->ready && !app->draining && g[M_store_healthy];
+}
+
+/* The part of process_* that people have on their dashboards. */
+static void write_process(struct buf *out)
+{
+    struct rusage u;
+    unsigned long size = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+
+    if (f && fscanf(f, "%lu %lu", &size, &resident) == 2)
+        buf_printf(out,
+                   "# TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes %lu\n"
+                   "# TYPE process_virtual_memory_bytes gauge\nprocess_virtual_memory_bytes %lu\n",
+                   resident * (unsigned long)sysconf(_SC_PAGESIZE), size * (unsigned long)sysconf(_SC_PAGESIZE));
+    if (f)
+        fclose(f);
+    getrusage(RUSAGE_SELF, &u);
+    double cpu =
+        (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+    buf_printf(out, "# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total %.6f\n", cpu);
+}
+
+void scrape(struct app *app, struct reply *out)
+{
+    uint64_t bytes[LEDGER_ACCOUNTS_N];
+    struct metrics_scrape s = {
+        .connection_states = conn_state_names,
+        .n_connection_states = CONN_CLOSING,
+        .store = app->backend->write->scheme,
+        .version = GATEWAY_VERSION,
+        .accounts = ledger_names,
+        .account_bytes = bytes,
+        .n_accounts = LEDGER_ACCOUNTS_N,
+    };
+
+    fill_gauges(app);
+    for (size_t i = 0; i < LEDGER_ACCOUNTS_N; i++)
+        bytes[i] = ledger_used(&app->ledger, (enum ledger_account)i);
+    bytes[LEDGER_requests] = admit_granted(app->admit);
+    out->status = 200;
+    out->content_type = "text/plain; version=0.0.4; charset=utf-8";
+    metrics_text(&app->metrics, &s, &out->body);
+    write_process(&out->body);
+}

@@ -1,0 +1,297 @@
+/*
+ * The process. Start: ledger, lanes, store, then sockets. SIGTERM: not ready, still accepting for drain_delay, then no
+ * listener, idle connections closed, what is under way finished, marks written, store closed, end. A second signal ends
+ * it at once.
+ */
+#include "gateway/serve.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gateway/conn.h"
+#include "gateway/hashkey.h"
+#include "gateway/ingest/ingest.h"
+#include "gateway/ingest/submit.h"
+#include "gateway/listen.h"
+#include "gateway/log.h"
+#include "gateway/reload.h"
+#include "gateway/scrape.h"
+
+enum {
+    TICK_MS = 100,
+    TICKS_PER_SECOND = 10,
+    TICKS_PER_MINUTE = 600,
+    FORCE_MS = 30000, /* behind drain_delay: whoever is still there is cut */
+    INGEST_QUEUE = 1024,
+    QUERY_QUEUE = 64,
+    QUERY_THREADS = 2,
+};
+
+struct server {
+    struct app app; /* first: app_conn_closed casts */
+    uv_loop_t loop;
+    struct store_host host;
+    struct listeners listeners;
+    struct reload reload;
+    uv_signal_t on_term, on_int, on_hup;
+    uv_timer_t tick, drain;
+    uint64_t ticks, last_tick_ns;
+    bool closing_store;
+    int exit_code;
+};
+
+int64_t app_now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static void host_log(void *ctx, int level, const char *text)
+{
+    (void)ctx;
+    log_at(level, "store", LOG_TEXT("message", text));
+}
+
+static void host_account(void *ctx, const char *account, int64_t delta)
+{
+    struct app *app = ctx;
+
+    ledger_charge_named(&app->ledger, account, delta);
+}
+
+/* The last thing: every handle goes, so the loop ends. */
+static void on_store_closed(void *ctx)
+{
+    struct server *s = ctx;
+
+    lane_close(s->app.ingest_lane);
+    lane_close(s->app.query_lane);
+    turn_close(&s->app.turn);
+    uv_close((uv_handle_t *)&s->on_term, NULL);
+    uv_close((uv_handle_t *)&s->on_int, NULL);
+    uv_close((uv_handle_t *)&s->on_hup, NULL);
+    uv_close((uv_handle_t *)&s->tick, NULL);
+    uv_close((uv_handle_t *)&s->drain, NULL);
+}
+
+/* Whether all is finished; looked at whenever something has ended, and on every tick. */
+static void check_finished(struct server *s)
+{
+    struct app *app = &s->app;
+
+    if (!app->finishing || s->closing_store || app->n_conns || app->n_requests || !submit_idle(app->submit))
+        return;
+    s->closing_store = true;
+    app->backend->write->close(app->store, on_store_closed, s);
+}
+
+void app_conn_closed(struct app *app)
+{
+    struct server *s = (struct server *)app;
+
+    listen_resume(&s->listeners);
+}
+
+static void finish(struct server *s)
+{
+    s->app.finishing = true;
+    listen_stop(&s->listeners);
+    conn_close_all(&s->app, false);
+    log_at(LOG_INFO, "finishing", LOG_NUM("connections", s->app.n_conns));
+}
+
+static void on_force(uv_timer_t *t)
+{
+    struct server *s = t->data;
+
+    log_at(LOG_WARN, "cutting what is left", LOG_NUM("connections", s->app.n_conns));
+    conn_close_all(&s->app, true);
+}
+
+static void on_drained(uv_timer_t *t)
+{
+    struct server *s = t->data;
+
+    finish(s);
+    uv_timer_start(&s->drain, on_force, FORCE_MS, 0);
+}
+
+static void on_end(uv_signal_t *h, int signum)
+{
+    struct server *s = h->data;
+
+    if (s->app.draining) {
+        log_at(LOG_WARN, "ending at once", LOG_NUM("signal", signum));
+        _exit(1);
+    }
+    s->app.draining = true;
+    uint64_t ms = signum == SIGINT ? 0 : s->app.conf->drain_ms;
+    log_at(LOG_INFO, "draining", LOG_NUM("signal", signum), LOG_NUM("delay_ms", ms));
+    uv_timer_start(&s->drain, on_drained, ms, 0);
+}
+
+static void on_hangup(uv_signal_t *h, int signum)
+{
+    struct server *s = h->data;
+
+    (void)signum;
+    reload_all(&s->reload);
+}
+
+static void on_tick(uv_timer_t *t)
+{
+    struct server *s = t->data;
+    struct app *app = &s->app;
+    uint64_t now = uv_hrtime();
+    int64_t late = (int64_t)(now - s->last_tick_ns) - (int64_t)TICK_MS * 1000000;
+
+    metrics_seconds(&app->metrics.loop_lag, late > 0 ? (double)late / 1e9 : 0);
+    s->last_tick_ns = now;
+    s->ticks++;
+    admit_tick(app->admit, uv_now(app->loop));
+    if (s->ticks % TICKS_PER_SECOND == 0) {
+        reload_tick(&s->reload);
+        submit_tick(app->submit);
+    }
+    if (s->ticks % TICKS_PER_MINUTE == 0 && !s->closing_store)
+        app->backend->write->expire(app->store, app_now_ns());
+    if (app->finishing)
+        conn_close_all(app, false);
+    check_finished(s);
+}
+
+/* Memory that was used is used again, but what is large goes back, so that resident memory follows the ledger. */
+static void tune_process(const struct conf *c)
+{
+    struct rlimit l;
+
+    mallopt(M_ARENA_MAX, 2);
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    mallopt(M_TRIM_THRESHOLD, (int)(c->memory / 8 > (64 << 20) ? (64 << 20) : c->memory / 8));
+    signal(SIGPIPE, SIG_IGN);
+    if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
+        l.rlim_cur = l.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &l);
+        if (l.rlim_cur < c->max_connections + 64)
+            log_at(LOG_WARN, "fewer file descriptors than limits.connections", LOG_NUM("descriptors", l.rlim_cur));
+    }
+}
+
+static bool open_store(struct server *s, struct fault *f)
+{
+    struct app *app = &s->app;
+    struct str rest;
+
+    s->host = (struct store_host){
+        .loop = app->loop,
+        .data_dir = app->conf->data_dir,
+        .key = &app->hash_key,
+        .originals_max_bytes = app->conf->originals_max_bytes,
+        .symbols_memory = ledger_share_symbols(app->conf->memory),
+        .log = host_log,
+        .account = host_account,
+        .ctx = app,
+    };
+    app->backend = backend_find(str_of(app->conf->samples), &rest);
+    if (!app->backend) {
+        fault_set(f, E_INTERNAL, "samples: no store is called %s", app->conf->samples);
+        return false;
+    }
+    app->store = app->backend->write->open(&s->host, rest, f);
+    return app->store != NULL;
+}
+
+static bool build_parts(struct server *s, struct fault *f)
+{
+    struct app *app = &s->app;
+    size_t share = ledger_share_requests(app->conf->memory);
+
+    ledger_init(&app->ledger, app->conf->memory);
+    turn_init(&app->turn, app->loop);
+    app->read_buffer = malloc(READ_BUFFER_BYTES);
+    app->admit = admit_new(share, INGEST_FIRST_BYTES, ingest_max_bytes(app->conf), app->conf->admission_ms,
+                           &ingest_admit_events);
+    app->ingest_lane = lane_new(app->loop, "fg-ingest", 1, INGEST_QUEUE);
+    app->query_lane = lane_new(app->loop, "fg-query", QUERY_THREADS, QUERY_QUEUE);
+    app->submit = submit_new(app, ingest_stored);
+    if (app->read_buffer && app->admit && app->ingest_lane && app->query_lane && app->submit)
+        return true;
+    fault_set(f, E_NO_MEMORY, NULL);
+    return false;
+}
+
+static void start_timers(struct server *s)
+{
+    uv_loop_t *loop = s->app.loop;
+
+    uv_signal_init(loop, &s->on_term);
+    uv_signal_init(loop, &s->on_int);
+    uv_signal_init(loop, &s->on_hup);
+    uv_timer_init(loop, &s->tick);
+    uv_timer_init(loop, &s->drain);
+    s->on_term.data = s->on_int.data = s->on_hup.data = s->tick.data = s->drain.data = s;
+    uv_signal_start(&s->on_term, on_end, SIGTERM);
+    uv_signal_start(&s->on_int, on_end, SIGINT);
+    uv_signal_start(&s->on_hup, on_hangup, SIGHUP);
+    s->last_tick_ns = uv_hrtime();
+    uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
+}
+
+static bool start(struct server *s, const char *conf_path, const char *port_file)
+{
+    struct app *app = &s->app;
+    struct fault f = {.err = E_OK};
+
+    bool ok =
+        hashkey_load(app->conf->hash_key_file, &app->hash_key, &f) == E_OK && build_parts(s, &f) && open_store(s, &f);
+    if (!ok) {
+        log_at(LOG_ERROR, "cannot start", LOG_TEXT("why", f.text));
+        return false;
+    }
+    reload_init(&s->reload, app, conf_path);
+    start_timers(s);
+    if (!listen_start(&s->listeners, app))
+        return false;
+    app->ready = true;
+    if (port_file && !listen_write_ports(&s->listeners, port_file)) {
+        log_at(LOG_ERROR, "cannot write the port file", LOG_TEXT("file", port_file));
+        return false;
+    }
+    return true;
+}
+
+static void take_down(struct server *s)
+{
+    struct app *app = &s->app;
+
+    submit_free(app->submit);
+    admit_free(app->admit);
+    keyring_free(app->keys);
+    conf_free(app->conf);
+    free(app->read_buffer);
+    uv_loop_close(&s->loop);
+}
+
+int serve(struct conf *conf, const char *conf_path, const char *port_file)
+{
+    static struct server s; /* too large for a stack, and there is one */
+
+    s.app.loop = &s.loop;
+    s.app.conf = conf;
+    log_setup(conf->log_level, conf->log_format == LOG_JSON);
+    tune_process(conf);
+    if (uv_loop_init(&s.loop) != 0 || !start(&s, conf_path, port_file))
+        return 1;
+    log_at(LOG_INFO, "serving", LOG_TEXT("version", GATEWAY_VERSION), LOG_TEXT("samples", s.app.backend->write->scheme),
+           LOG_NUM("pid", getpid()));
+    uv_run(&s.loop, UV_RUN_DEFAULT);
+    take_down(&s);
+    log_at(LOG_INFO, "ended", LOG_NUM("code", s.exit_code));
+    return s.exit_code;
+}
