@@ -142,6 +142,12 @@ static bool gives(const struct doc_node *root, struct str section, struct str ke
     return false;
 }
 
+static void cap_decoded(struct conf *c)
+{
+    if (c->limits.decoded > c->memory / 2)
+        c->limits.decoded = c->memory / 2;
+}
+
 static void apply(const struct source *s, struct conf *c, const struct doc_node *root)
 {
     if (root->kind != DOC_MAP) {
@@ -150,8 +156,8 @@ static void apply(const struct source *s, struct conf *c, const struct doc_node 
     }
     walk(s, c, STR(""), root);
     /* Less memory alone means smaller requests; only who asks for both is told that they do not fit together. */
-    if (!gives(root, STR("limits"), STR("decoded")) && c->limits.decoded > c->memory / 2)
-        c->limits.decoded = c->memory / 2;
+    if (!gives(root, STR("limits"), STR("decoded")))
+        cap_decoded(c);
 }
 
 struct conf *conf_parse(struct str yaml, const char *file_name, struct conf_errors *errors)
@@ -224,6 +230,34 @@ void conf_restart_only(const struct conf *now, const struct conf *next, struct b
         buf_free(&a);
         buf_free(&b);
     }
+}
+
+/* By way of its text: whatever an option holds is written and read as the same (test/fuzz/fuzz_conf.c). */
+static void copy_option(const struct source *s, struct conf *to, const struct conf *from, const struct option *o)
+{
+    struct buf text = {0};
+
+    option_text(from, o, &text);
+    struct doc_node *n = text.failed ? NULL : doc_parse(s, buf_view(&text));
+    if (n)
+        option_set(s, to, o, n);
+    s->errors->text.failed |= n == NULL;
+    buf_free(&text);
+}
+
+bool conf_keep_restart(struct conf *next, const struct conf *now)
+{
+    struct conf_errors errors = {0};
+    struct loaded *l = (struct loaded *)(void *)next; /* its first member */
+    struct source s = {.file = "now", .arena = l->arena, .errors = &errors};
+
+    for (size_t i = 0; i < option_count(); i++)
+        if (option_at(i)->restart)
+            copy_option(&s, next, now, option_at(i));
+    cap_decoded(next);
+    bool good = errors.count == 0 && !errors.text.failed;
+    buf_free(&errors.text);
+    return good;
 }
 
 /* How closely a rule of retention.services fits: "project/service" over "service"; 0: not at all. */

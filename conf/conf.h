@@ -67,6 +67,12 @@ void conf_free(struct conf *c);
 /* Names of options that differ and need a restart ("listen"), comma separated, "" if none: for the log line of a
  * reload. */
 void conf_restart_only(const struct conf *now, const struct conf *next, struct buf *names);
+/*
+ * Puts into `next` what `now` has of the options that need a restart, as copies: fields of one struct conf never move
+ * into another, since each frees all of its own. limits.decoded stays under half of the memory that is in force. false:
+ * out of memory.
+ */
+bool conf_keep_restart(struct conf *next, const struct conf *now) MUST_CHECK;
 /* The options for --help; the sample configuration with every default (conf/flamegate.yaml is proven equal by a test).
  */
 void conf_help(struct buf *out);

@@ -384,6 +384,31 @@ static void test_restart_only(void **state)
     conf_free(c);
 }
 
+static void test_keep_restart(void **state)
+{
+    (void)state;
+    struct conf *now =
+        good("listen: [a:1, b:2]\nmemory: 64MiB\nprefixes: [/x]\ndata_dir: /now\nadmin: off\nroles: [query]");
+    struct conf *next = good("listen: c:3\ndata_dir: /next\nlimits: {body: 1MiB}\nretention: {projects: {p: 1d}}");
+    struct buf names = {0};
+
+    assert_true(conf_keep_restart(next, now));
+    conf_restart_only(now, next, &names);
+    assert_int_equal(names.len, 0);
+    conf_free(now); /* nothing of it is left in next */
+    assert_int_equal(next->n_listen, 2);
+    assert_string_equal(next->listen[1].host, "b");
+    assert_string_equal(next->prefixes[0], "/x");
+    assert_string_equal(next->data_dir, "/now");
+    assert_false(next->admin_on);
+    assert_int_equal(next->roles, ROLE_QUERY);
+    assert_int_equal(next->memory, 64 << 20);
+    assert_int_equal(next->limits.decoded, 32 << 20);
+    assert_int_equal(next->limits.body, 1 << 20);
+    assert_int_equal(next->n_retention_projects, 1);
+    conf_free(next);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,7 +416,7 @@ int main(void)
         cmocka_unit_test(test_refusals),     cmocka_unit_test(test_every_error_is_listed),
         cmocka_unit_test(test_variables),    cmocka_unit_test(test_file_twin),
         cmocka_unit_test(test_load),         cmocka_unit_test(test_retention),
-        cmocka_unit_test(test_restart_only),
+        cmocka_unit_test(test_restart_only), cmocka_unit_test(test_keep_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

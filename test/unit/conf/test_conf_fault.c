@@ -58,6 +58,8 @@ static bool load(long at, bool from_then_on)
     struct buf out = {0};
     if (c) {
         conf_restart_only(c, c, &out);
+        if (!conf_keep_restart(c, c))
+            out.failed = true;
         conf_sample(&out);
     }
     fail_at = -1;
