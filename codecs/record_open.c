@@ -97,8 +97,9 @@ static bool room_for_labels(struct opening *o, struct record_view *v, size_t *ca
 static void take_sets(struct opening *o, struct record_view *v)
 {
     uint32_t n = unpack_count(&o->u, 1), end = 0;
-    size_t cap = 0;
+    size_t cap = 1;
 
+    v->labels = TAKE(o, struct sample_label, cap);
     v->set_at = TAKE(o, uint32_t, (size_t)n + 1);
     for (uint32_t i = 0; i < n && going(o); i++) {
         uint32_t labels = unpack_count(&o->u, 3);

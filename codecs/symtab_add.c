@@ -318,8 +318,9 @@ static enum err read_columns(struct reading *r, struct fault *f)
     if (going(r) && publish(r, first_node))
         return E_OK;
     r->t->n_nodes = first_node;
-    return r->u.bad ? fault_set(f, E_BAD_INPUT, "not a block of symbols of ours: its columns do not hold")
-                    : fault_set(f, E_NO_MEMORY, NULL);
+    if (r->no_memory || !r->u.bad)
+        return fault_set(f, E_NO_MEMORY, NULL);
+    return fault_set(f, E_BAD_INPUT, "not a block of symbols of ours: its columns do not hold");
 }
 
 static uint64_t *take_ids(struct reading *r, uint32_t *n)
