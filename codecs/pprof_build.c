@@ -305,7 +305,7 @@ static enum symbol_result stack_of(struct build *b, uint32_t i, uint32_t *stack)
 {
     const struct pprof *d = b->d;
     const uint32_t *ids = d->sample_ids.p + d->sample_at.p[i];
-    uint32_t n = d->sample_at.p[i + 1] - d->sample_at.p[i], frames;
+    uint32_t n = d->sample_at.p[i + 1] - d->sample_at.p[i], frames = 0;
     uint64_t hash = hash64(b->sym.key, n ? ids : &n, n * sizeof *ids);
     struct probe at;
 
