@@ -31,16 +31,16 @@ struct merged_type {
 struct merged {
     struct merged_type *types;
     uint32_t n_types;
-    uint64_t *stack;           /* row -> stack id; stack 0 is the empty stack */
-    uint32_t *set;             /* row -> label set; NULL unless by_labels */
-    int64_t **values;          /* values[t][row] */
+    uint64_t *stack;  /* row -> stack id; stack 0 is the empty stack */
+    uint32_t *set;    /* row -> label set; NULL unless by_labels */
+    int64_t **values; /* values[t][row] */
     uint32_t n_rows;
-    uint32_t *set_at;          /* as in struct profile */
+    uint32_t *set_at; /* as in struct profile */
     struct sample_label *labels;
     uint32_t n_sets;
-    struct str period_type, period_unit; /* of the first record */
+    struct str period_type, period_unit;  /* of the first record */
     int64_t period, time_ns, duration_ns; /* first time, sum of durations */
-    uint64_t samples;          /* sample rows read */
+    uint64_t samples;                     /* sample rows read */
     bool saturated;
 };
 /* Borrowed from m, valid until the next merge_add. Rows are in no particular order. */

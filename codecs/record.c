@@ -186,10 +186,21 @@ static bool series_id(const struct series *s, const struct hash_key *k, uint64_t
     return ok;
 }
 
+/* At most as long as any tracer makes them. */
+static bool is_trace_id(struct str s)
+{
+    enum { HEX_DIGITS_MAX = 64 };
+
+    for (size_t i = 0; i < s.len; i++)
+        if (!((s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f') || (s.p[i] >= 'A' && s.p[i] <= 'F')))
+            return false;
+    return s.len <= HEX_DIGITS_MAX;
+}
+
 static struct str trace_of_set(const struct profile *p, uint32_t set)
 {
     for (uint32_t j = p->set_at[set]; j < p->set_at[set + 1]; j++)
-        if (!p->labels[j].numeric && label_link(p->labels[j].key) == LINK_TRACE)
+        if (!p->labels[j].numeric && label_link(p->labels[j].key) == LINK_TRACE && is_trace_id(p->labels[j].value))
             return p->labels[j].value;
     return (struct str){"", 0};
 }

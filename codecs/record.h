@@ -1,8 +1,10 @@
 /*
- * The sealed record: one profile as the self-contained unit of commit, spool, replay, merge, roll-up and export (design.md 4, 6).
+ * The sealed record: one profile as the self-contained unit of commit, spool, replay, merge, roll-up and export
+ * (design.md 4, 6).
  *
- * Its body holds series, times, types, totals, label sets and the sample columns (stack ids, label sets, one column of values
- * per type), packed and zstd-1; its symbols are beside it, because stores write only what they have not written that day.
+ * Its body holds series, times, types, totals, label sets and the sample columns (stack ids, label sets, one column of
+ * values per type), packed and zstd-1; its symbols are beside it, because stores write only what they have not written
+ * that day.
  */
 #ifndef CODECS_RECORD_H
 #define CODECS_RECORD_H
@@ -13,8 +15,8 @@
 
 /* In memory of its own. One owner: the upload, then the group that commits it. */
 struct record {
-    struct series series;    /* copies */
-    uint64_t series_id;      /* of project, __name__ and labels; 63 bits, never 0 */
+    struct series series; /* copies */
+    uint64_t series_id;   /* of project, __name__ and labels; 63 bits, never 0 */
     int64_t time_ns, duration_ns;
     struct sample_type *types; /* copies */
     uint32_t n_types, primary, n_samples;
@@ -24,10 +26,10 @@ struct record {
     bool identity;             /* the payload has an identity of its own: equal content counts once, whoever was told */
     struct str trace_id;       /* of the first linked sample, hexadecimal; or empty */
     struct drops drops;
-    struct str body;           /* what a store keeps */
+    struct str body; /* what a store keeps */
     struct symbols *symbols;
-    struct str original;       /* inner bytes as sent; empty where not kept */
-    size_t bytes;              /* all memory of this record, symbols and original included */
+    struct str original; /* inner bytes as sent; empty where not kept */
+    size_t bytes;        /* all memory of this record, symbols and original included */
 };
 
 /* What the upload knows besides the profile. */
@@ -39,8 +41,9 @@ struct record_origin {
     uint64_t original_bytes;
     bool keep_original;
 };
-struct record *record_seal(const struct profile *p, const struct record_origin *o, const struct hash_key *k) MUST_CHECK; /* NULL: no memory */
-void record_free(struct record *r); /* NULL is fine */
+struct record *record_seal(const struct profile *p, const struct record_origin *o,
+                           const struct hash_key *k) MUST_CHECK; /* NULL: no memory */
+void record_free(struct record *r);                              /* NULL is fine */
 
 /*
  * A body read back, in the given arena: a profile whose stacks are ids. Borrows nothing from `body`.

@@ -1,9 +1,9 @@
 /*
  * Symbols by content id, and the append-only blocks in which stores keep them (design.md 6, storage.md 2.3 plan B).
  *
- * frame id = keyed hash of everything in its definition; stack id = keyed hash of its frame ids, root first; 64 bits, compared
- * only inside one (service, day). A block is one zstd frame with the definitions of some frames and stacks; a stack in it may
- * name frames of an earlier block by id.
+ * frame id = keyed hash of everything in its definition; stack id = keyed hash of its frame ids, root first; 64 bits,
+ * compared only inside one (service, day). A block is one zstd frame with the definitions of some frames and stacks; a
+ * stack in it may name frames of an earlier block by id.
  */
 #ifndef CODECS_SYMBOLS_H
 #define CODECS_SYMBOLS_H
@@ -35,15 +35,18 @@ size_t idset_bytes(const struct idset *s);
 void idset_free(struct idset *s);
 
 /*
- * Writes the block of those frames and stacks of the n symbols that are neither in `known` nor repeated, and adds their ids to
- * `fresh` (put into `known` after the commit). Nothing new: out stays empty. known NULL: everything. false: no memory.
+ * Writes the block of those frames and stacks of the n symbols that are neither in `known` nor repeated, and adds their
+ * ids to `fresh` (put into `known` after the commit). Nothing new: out stays empty. known NULL: everything. false: no
+ * memory.
  */
-bool symbols_block(const struct symbols *const *list, uint32_t n, const struct idset *known, struct idset *fresh, struct buf *out) MUST_CHECK;
+bool symbols_block(const struct symbols *const *list, uint32_t n, const struct idset *known, struct idset *fresh,
+                   struct buf *out) MUST_CHECK;
 
 /* What blocks said, by id. Everything lives until symtab_free. One thread at a time. */
 struct symtab;
 struct symtab *symtab_new(void) MUST_CHECK;
-enum err symtab_add(struct symtab *t, struct str block, struct fault *f) MUST_CHECK; /* E_BAD_INPUT: not a block of ours */
+enum err symtab_add(struct symtab *t, struct str block,
+                    struct fault *f) MUST_CHECK; /* E_BAD_INPUT: not a block of ours */
 struct symframe {
     const struct function *function; /* NULL: a bare address */
     const struct mapping *mapping;   /* NULL: none */
@@ -51,7 +54,8 @@ struct symframe {
     uint64_t address;
     uint32_t flags;
 };
-/* Frames of a stack, root first, into out[0..cap); returns how many the stack has, or SYMTAB_UNKNOWN. A frame whose definition is lost is [unknown]. */
+/* Frames of a stack, root first, into out[0..cap); returns how many the stack has, or SYMTAB_UNKNOWN. A frame whose
+ * definition is lost is [unknown]. */
 #define SYMTAB_UNKNOWN UINT32_MAX
 uint32_t symtab_stack(const struct symtab *t, uint64_t stack_id, const struct symframe **out, uint32_t cap);
 size_t symtab_bytes(const struct symtab *t);

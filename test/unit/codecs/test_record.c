@@ -92,6 +92,7 @@ static void test_what_a_record_copies(void **state)
     struct profile *p = made_profile(arena, &recipes[1]);
 
     (void)state;
+    p->labels[p->set_at[1]] = (struct sample_label){STR("trace_id"), STR("not hexadecimal"), STR(""), 0, false};
     p->labels[p->set_at[2]] = (struct sample_label){STR("trace_id"), STR("00c0ffee"), STR(""), 0, false};
     struct record *with = seal(p, true), *without = seal(p, false);
     assert_true(str_eq(with->original, STR("as it was sent")));
