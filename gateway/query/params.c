@@ -23,12 +23,12 @@ static int hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-bool params_decode(struct str in, bool plus, struct arena *a, struct str *out)
+enum err params_decode(struct str in, bool plus, struct arena *a, struct str *out)
 {
     char *p = NEW(a, char, in.len + 1);
     size_t n = 0;
     if (!p)
-        return false;
+        return E_NO_MEMORY;
     for (size_t i = 0; i < in.len; i++) {
         char c = in.p[i];
         if (c == '+' && plus)
@@ -37,14 +37,14 @@ bool params_decode(struct str in, bool plus, struct arena *a, struct str *out)
             int hi = in.len - i > 2 ? hex_digit(in.p[i + 1]) : -1;
             int lo = hi >= 0 ? hex_digit(in.p[i + 2]) : -1;
             if (lo < 0)
-                return false;
+                return E_BAD_REQUEST;
             c = (char)(hi << 4 | lo);
             i += 2;
         }
         p[n++] = c;
     }
     *out = (struct str){p, n};
-    return true;
+    return utf8_valid(*out) ? E_OK : E_BAD_REQUEST;
 }
 
 static struct str take_until(struct str *s, char stop)
@@ -73,14 +73,18 @@ static bool may_be_empty(enum param p)
 static enum err add_pair(struct params *p, struct str pair, uint32_t allowed, struct arena *a, struct fault *f)
 {
     struct str raw_name = take_until(&pair, '='), name, value;
-    if (!params_decode(raw_name, true, a, &name) || !utf8_valid(name))
-        return fault_set(f, E_BAD_REQUEST, "a parameter's name is badly encoded");
+    enum err e = params_decode(raw_name, true, a, &name);
+    if (e)
+        return e == E_NO_MEMORY ? arena_error(a, f) : fault_set(f, e, "a parameter's name is badly encoded");
     enum param which = find_param(name);
     if (which == PARAM_COUNT || !(allowed & PARAM_BIT(which)))
         return fault_set(f, E_BAD_REQUEST, "unknown parameter \"%.*s\"", (int)(name.len > 60 ? 60 : name.len), name.p);
     if (p->given[which])
         return fault_set(f, E_BAD_REQUEST, "parameter \"%s\" is given twice", names[which]);
-    if (!params_decode(pair, true, a, &value) || !utf8_valid(value) || (value.len && memchr(value.p, 0, value.len)))
+    e = params_decode(pair, true, a, &value);
+    if (e == E_NO_MEMORY)
+        return arena_error(a, f);
+    if (e || (value.len && memchr(value.p, 0, value.len)))
         return fault_set(f, E_BAD_REQUEST, "parameter \"%s\" is badly encoded", names[which]);
     if (value.len == 0 && !may_be_empty(which))
         return fault_set(f, E_BAD_REQUEST, "parameter \"%s\" is empty", names[which]);
@@ -96,7 +100,7 @@ enum err params_parse(struct params *p, struct str query, uint32_t allowed, stru
         struct str pair = take_until(&query, '&');
         enum err e = pair.len ? add_pair(p, pair, allowed, a, f) : E_OK;
         if (e)
-            return arena_over_limit(a) ? arena_error(a, f) : e;
+            return e;
     }
     return E_OK;
 }

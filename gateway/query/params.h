@@ -38,8 +38,9 @@ struct params {
 /* `allowed`: PARAM_BITs. E_BAD_REQUEST names the parameter that is unknown, twice there, badly encoded or empty. */
 enum err params_parse(struct params *p, struct str query, uint32_t allowed, struct arena *a,
                       struct fault *f) MUST_CHECK;
-/* Percent decoding; `plus`: '+' is a space. false: a bad escape, or no memory. */
-bool params_decode(struct str in, bool plus, struct arena *a, struct str *out) MUST_CHECK;
+/* Percent decoding; `plus`: '+' is a space. E_BAD_REQUEST: a bad escape, or no UTF-8 behind it. E_NO_MEMORY: see the
+ * arena. */
+enum err params_decode(struct str in, bool plus, struct arena *a, struct str *out) MUST_CHECK;
 /* A decimal number within bounds; *out keeps its value where the parameter is absent. */
 enum err params_number(const struct params *p, enum param which, uint32_t min, uint32_t max, uint32_t *out,
                        struct fault *f) MUST_CHECK;

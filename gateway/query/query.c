@@ -78,9 +78,10 @@ static enum err decode_rest(struct ask *a, struct str raw)
 {
     if (raw.len == 0)
         return E_OK;
-    if (!params_decode(raw, false, a->arena, &a->rest) || !utf8_valid(a->rest))
-        return fault_set(&a->fault, E_BAD_REQUEST, "the path is badly encoded");
-    return E_OK;
+    enum err e = params_decode(raw, false, a->arena, &a->rest);
+    if (e == E_NO_MEMORY)
+        return ask_no_memory(a);
+    return e ? fault_set(&a->fault, e, "the path is badly encoded") : E_OK;
 }
 
 static enum err run(struct ask *a, const struct query *q, struct answer *answer)

@@ -31,6 +31,7 @@ struct fake_profile {
 };
 struct fake_store {
     struct record *records[FAKE_PROFILES];
+    struct buf blocks[FAKE_PROFILES]; /* of symbols */
     uint32_t n, order[FAKE_PROFILES]; /* by time */
     struct hash_key key;
     enum original_state original;
@@ -156,6 +157,14 @@ static void fake_series(struct profile *p, struct arena *a, const struct fake_pr
     p->series.labels[p->series.n_labels++] = (struct label){STR("service_name"), str_of(d->service)};
 }
 
+static void fake_block(const struct symbols *symbols, struct buf *out)
+{
+    struct idset *fresh = idset_new();
+    assert_non_null(fresh);
+    assert_true(symbols_block(&symbols, 1, NULL, fresh, out));
+    idset_free(fresh);
+}
+
 /* Labels of a description are given in the order of their names, all before "service_name". */
 static void fake_add(struct fake_store *s, const struct fake_profile *d)
 {
@@ -196,6 +205,7 @@ static void fake_add(struct fake_store *s, const struct fake_profile *d)
                                    .keep_original = true};
     s->records[s->n] = record_seal(&p, &origin, &s->key);
     assert_non_null(s->records[s->n]);
+    fake_block(s->records[s->n]->symbols, &s->blocks[s->n]);
     uint32_t at = s->n++;
     for (; at > 0 && s->records[s->order[at - 1]]->time_ns > d->time_ns; at--)
         s->order[at] = s->order[at - 1];
@@ -259,16 +269,9 @@ static enum err fake_symbols(struct sample_store *store, struct str project, str
     for (uint32_t i = 0; i < s->n && e == E_OK; i++) {
         const struct record *r = s->records[i];
         int64_t day = r->time_ns / (86400 * INT64_C(1000000000));
-        struct idset *fresh = idset_new();
-        struct buf block = {0};
-        assert_non_null(fresh);
-        if (str_eq(project, r->series.project) && str_eq(service, r->series.service) && day >= first && day <= last) {
-            const struct symbols *one = r->symbols;
-            assert_true(symbols_block(&one, 1, NULL, fresh, &block));
-            e = block.len ? row(ctx, buf_view(&block)) : E_OK;
-        }
-        buf_free(&block);
-        idset_free(fresh);
+        if (str_eq(project, r->series.project) && str_eq(service, r->series.service) && day >= first && day <= last &&
+            s->blocks[i].len)
+            e = row(ctx, buf_view(&s->blocks[i]));
     }
     return e;
 }
@@ -299,8 +302,10 @@ static struct fake_store *fake_open(void)
 
 static void fake_close(struct fake_store *s)
 {
-    for (uint32_t i = 0; i < s->n; i++)
+    for (uint32_t i = 0; i < s->n; i++) {
         record_free(s->records[i]);
+        buf_free(&s->blocks[i]);
+    }
     free(s);
 }
 
