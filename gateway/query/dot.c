@@ -41,13 +41,13 @@ static void put_node(struct buf *out, const struct stacks *s, uint32_t i)
     const struct fn *f = &s->fns[i];
     int64_t total = gather_total(s->g);
     buf_printf(out, "  n%u [label=\"", i);
-    put_quoted(out, f->name);
+    put_quoted(out, f->id.name);
     buf_str(out, STR("\\nself "));
     text_percent_words(out, f->self, total);
     buf_str(out, STR(", total "));
     text_percent_words(out, f->total, total);
     buf_str(out, STR("\" tooltip=\""));
-    put_quoted(out, f->file);
+    put_quoted(out, f->id.file);
     buf_str(out, STR("\"];\n"));
 }
 

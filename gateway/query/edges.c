@@ -54,8 +54,8 @@ static int compare_names(const struct stacks *s, uint32_t a, uint32_t b)
 {
     if (a == b || a == STACK_NONE || b == STACK_NONE)
         return 0;
-    int c = str_cmp(s->fns[a].name, s->fns[b].name);
-    return c ? c : str_cmp(s->fns[a].file, s->fns[b].file);
+    int c = str_cmp(s->fns[a].id.name, s->fns[b].id.name);
+    return c ? c : str_cmp(s->fns[a].id.file, s->fns[b].id.file);
 }
 
 static int compare_edges(const void *a, const void *b, void *ctx)
@@ -104,9 +104,9 @@ void edges_put_row(struct json *j, const struct stacks *s, uint32_t fn, int64_t 
 {
     json_open(j, '{');
     json_key(j, "function");
-    json_str(j, s->fns[fn].name);
+    json_str(j, s->fns[fn].id.name);
     json_key(j, "file");
-    json_str(j, s->fns[fn].file);
+    json_str(j, s->fns[fn].id.file);
     json_key(j, "value");
     json_int(j, value);
     json_key(j, "share");

@@ -16,15 +16,15 @@ struct growing {
 enum err flame_label(struct ask *a, const struct fn *f, struct str *out)
 {
     char line[24];
-    *out = f->name;
-    if (f->start_line < 0)
+    *out = f->id.name;
+    if (f->id.start_line < 0)
         return E_OK;
-    snprintf(line, sizeof(line), ":%lld)", (long long)f->start_line);
-    size_t n = f->name.len + 2 + f->file.len + strlen(line);
+    snprintf(line, sizeof(line), ":%lld)", (long long)f->id.start_line);
+    size_t n = f->id.name.len + 2 + f->id.file.len + strlen(line);
     char *p = NEW(a->arena, char, n + 1);
     if (!p)
         return ask_no_memory(a);
-    int len = snprintf(p, n + 1, "%.*s (%.*s%s", STR_ARG(f->name), STR_ARG(f->file), line);
+    int len = snprintf(p, n + 1, "%.*s (%.*s%s", STR_ARG(f->id.name), STR_ARG(f->id.file), line);
     *out = (struct str){p, len > 0 && (size_t)len < n ? (size_t)len : n};
     return E_OK;
 }

@@ -17,9 +17,9 @@ void fnrow_put(struct json *j, const struct fn *f, int64_t whole, bool own)
 {
     json_open(j, '{');
     json_key(j, "function");
-    json_str(j, f->name);
+    json_str(j, f->id.name);
     json_key(j, "file");
-    json_str(j, f->file);
+    json_str(j, f->id.file);
     put_int(j, "line", f->line > 0 ? f->line : 0);
     json_key(j, "own_code");
     json_bool(j, f->own_code);

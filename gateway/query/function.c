@@ -23,8 +23,8 @@ static uint32_t find_fn(const struct one *o)
     uint32_t found = STACK_NONE;
     for (uint32_t i = 0; i < o->stacks.n_fns; i++) {
         const struct fn *f = &o->stacks.fns[i];
-        if (!str_eq(f->name, p->value[PARAM_FUNCTION]) ||
-            (p->given[PARAM_FILE] && !str_eq(f->file, p->value[PARAM_FILE])))
+        if (!str_eq(f->id.name, p->value[PARAM_FUNCTION]) ||
+            (p->given[PARAM_FILE] && !str_eq(f->id.file, p->value[PARAM_FILE])))
             continue;
         if (found == STACK_NONE || f->total > o->stacks.fns[found].total)
             found = i;
@@ -85,7 +85,7 @@ static void write_json(const struct one *o)
 {
     struct json j = {.out = &o->ask->answer->body};
     const struct params *p = &o->ask->params;
-    const struct fn absent = {.name = p->value[PARAM_FUNCTION], .file = p->value[PARAM_FILE]};
+    const struct fn absent = {.id = {.name = p->value[PARAM_FUNCTION], .file = p->value[PARAM_FILE]}};
     json_open(&j, '{');
     gather_head(&j, o->ask, &o->g);
     json_key(&j, "function");
@@ -111,9 +111,9 @@ static void put_line(struct buf *out, const struct one *o, uint32_t fn, int64_t 
 {
     text_percent(out, value, gather_total(&o->g));
     buf_str(out, STR("  "));
-    text_put(out, o->stacks.fns[fn].name, 50);
+    text_put(out, o->stacks.fns[fn].id.name, 50);
     buf_str(out, STR("  "));
-    text_put(out, o->stacks.fns[fn].file, 38);
+    text_put(out, o->stacks.fns[fn].id.file, 38);
     buf_char(out, '\n');
 }
 

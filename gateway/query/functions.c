@@ -135,15 +135,15 @@ static void write_text_row(struct buf *out, const struct functions *f, const str
     buf_char(out, ' ');
     text_percent(out, fn->own, total);
     buf_str(out, STR("  "));
-    if (fn->file.len) {
-        buf_str(&place, fn->file);
+    if (fn->id.file.len) {
+        buf_str(&place, fn->id.file);
         if (fn->line > 0)
             buf_printf(&place, ":%lld", (long long)fn->line);
-        text_pad(out, fn->name, NAME_COLUMNS);
+        text_pad(out, fn->id.name, NAME_COLUMNS);
         buf_char(out, ' ');
         text_put(out, buf_view(&place), TEXT_COLUMNS - 3 * 8 - NAME_COLUMNS - 2);
     } else {
-        text_put(out, fn->name, TEXT_COLUMNS - 3 * 8 - 1);
+        text_put(out, fn->id.name, TEXT_COLUMNS - 3 * 8 - 1);
     }
     buf_char(out, '\n');
     buf_free(&place);

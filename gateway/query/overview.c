@@ -63,7 +63,7 @@ static void say_own(struct buf *out, const struct overview *o)
     int64_t total = gather_total(&o->g);
     uint32_t said = 0;
     buf_str(out, STR("; of your own code, "));
-    text_put(out, o->own->name, NAME_IN_WORDS);
+    text_put(out, o->own->id.name, NAME_IN_WORDS);
     buf_str(out, STR(" takes most, "));
     text_percent_words(out, o->own->own, total);
     for (uint32_t i = 0; i < o->callees.n && said < CALLEES_IN_WORDS; i++) {
@@ -71,7 +71,7 @@ static void say_own(struct buf *out, const struct overview *o)
         if (e->from != o->own_place)
             continue;
         buf_str(out, said++ ? STR(", ") : STR(", calling "));
-        text_put(out, o->stacks.fns[e->to].name, NAME_IN_WORDS);
+        text_put(out, o->stacks.fns[e->to].id.name, NAME_IN_WORDS);
         buf_str(out, STR(" ("));
         text_percent_words(out, e->value, total);
         buf_char(out, ')');
@@ -91,7 +91,7 @@ static void say(struct buf *out, const struct overview *o)
     buf_str(out, STR(" of "));
     text_group(out, o->g.type->type);
     buf_str(out, STR(" is spent in "));
-    text_put(out, o->top->name, NAME_IN_WORDS);
+    text_put(out, o->top->id.name, NAME_IN_WORDS);
     if (!o->top->own_code && o->own)
         say_own(out, o);
     buf_char(out, '.');
@@ -107,9 +107,9 @@ static void put_fn(struct json *j, const struct overview *o, const char *key, co
     }
     json_open(j, '{');
     json_key(j, "function");
-    json_str(j, f->name);
+    json_str(j, f->id.name);
     json_key(j, "file");
-    json_str(j, f->file);
+    json_str(j, f->id.file);
     json_key(j, what);
     json_int(j, value);
     json_key(j, "share");

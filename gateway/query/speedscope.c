@@ -32,9 +32,9 @@ static void put_frames(struct json *j, const struct stacks *s)
     json_open(j, '[');
     for (uint32_t i = 0; i < s->n_fns; i++) {
         json_open(j, '{');
-        put_key_str(j, "name", s->fns[i].name);
-        if (s->fns[i].file.len)
-            put_key_str(j, "file", s->fns[i].file);
+        put_key_str(j, "name", s->fns[i].id.name);
+        if (s->fns[i].id.file.len)
+            put_key_str(j, "file", s->fns[i].id.file);
         if (s->fns[i].line > 0) {
             json_key(j, "line");
             json_int(j, s->fns[i].line);

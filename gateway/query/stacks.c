@@ -2,7 +2,6 @@
  * exactly. */
 #include "gateway/query/stacks.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 struct known_frame {
@@ -13,45 +12,9 @@ struct known_frame {
 
 enum { FIRST_SLOTS = 1024, FIRST_PATH = 256 };
 
-/* Names that many functions share, so that only the line tells them apart. */
-static bool is_anonymous(struct str name)
-{
-    static const char *const parts[] = {"<lambda>", "(anonymous", "<anonymous"};
-    for (size_t i = 0; i < COUNTOF(parts); i++)
-        if (name.len >= strlen(parts[i]) && memmem(name.p, name.len, parts[i], strlen(parts[i])))
-            return true;
-    return str_eq(name, STR("lambda")) || str_eq(name, STR("anonymous")) || name.len == 0;
-}
-
-/* Of bare addresses: a build id says more than a path. */
-static struct str identity_file(const struct fn *f)
-{
-    return f->build_id.len ? (struct str){NULL, 0} : f->file;
-}
-
-static uint64_t identity_hash(const struct ask *a, const struct fn *f)
-{
-    struct str file = identity_file(f);
-    uint64_t numbers[6] = {
-        hash64(&a->key, f->name.p, f->name.len),
-        hash64(&a->key, file.p, file.len),
-        hash64(&a->key, f->build_id.p, f->build_id.len),
-        f->name.len,
-        f->address,
-        (uint64_t)f->start_line,
-    };
-    return hash64(&a->key, numbers, sizeof(numbers));
-}
-
-static bool same_identity(const struct fn *a, const struct fn *b)
-{
-    return a->address == b->address && a->start_line == b->start_line && str_eq(a->name, b->name) &&
-           str_eq(identity_file(a), identity_file(b)) && str_eq(a->build_id, b->build_id);
-}
-
 static void place_fn(const struct ask *a, const struct fn *fns, uint32_t i, uint32_t *slots, uint32_t n)
 {
-    uint64_t at = identity_hash(a, &fns[i]);
+    uint64_t at = identity_hash(&fns[i].id, &a->key);
     while (slots[at & (n - 1)] != STACK_NONE)
         at++;
     slots[at & (n - 1)] = i;
@@ -92,10 +55,10 @@ static enum err add_fn(struct stacks *s, const struct fn *f, uint32_t *out)
 /* The row of an identity, made where there is none. */
 static enum err intern(struct stacks *s, const struct fn *f, uint32_t *out)
 {
-    uint64_t at = identity_hash(s->ask, f);
+    uint64_t at = identity_hash(&f->id, &s->ask->key);
     for (; s->n_slots && s->slots[at & (s->n_slots - 1)] != STACK_NONE; at++) {
         *out = s->slots[at & (s->n_slots - 1)];
-        if (same_identity(&s->fns[*out], f))
+        if (identity_eq(&s->fns[*out].id, &f->id))
             return E_OK;
     }
     return add_fn(s, f, out);
@@ -104,28 +67,18 @@ static enum err intern(struct stacks *s, const struct fn *f, uint32_t *out)
 static enum err describe(struct stacks *s, const struct symframe *frame, struct fn *f)
 {
     const struct function *fun = frame->function;
-    *f = (struct fn){.start_line = -1};
-    if (fun) {
-        f->name = fun->name;
-        f->file = fun->file;
+    char text[IDENTITY_TEXT];
+    *f = (struct fn){.id = identity_of(fun, frame->mapping, frame->address, text)};
+    if (fun)
         f->line = fun->start_line > 0 ? fun->start_line : frame->line;
-        if (is_anonymous(fun->name))
-            f->start_line = fun->start_line;
-        return E_OK;
-    }
-    char text[24];
-    snprintf(text, sizeof(text), "0x%llx", (unsigned long long)frame->address);
-    f->address = frame->address;
-    if (frame->mapping) {
-        f->build_id = frame->mapping->build_id;
-        f->file = frame->mapping->file;
-    }
-    return arena_str(s->ask->arena, str_of(text), &f->name) ? E_OK : ask_no_memory(s->ask);
+    else if (!arena_str(s->ask->arena, f->id.name, &f->id.name))
+        return ask_no_memory(s->ask);
+    return E_OK;
 }
 
 static bool is_own(const struct stacks *s, const struct symframe *frame, const struct fn *f)
 {
-    struct place place = {f->name, f->file, frame->mapping ? frame->mapping->file : (struct str){NULL, 0}};
+    struct place place = {f->id.name, f->id.file, frame->mapping ? frame->mapping->file : (struct str){NULL, 0}};
     if (!frame->function || frame->flags & FRAME_FOLDED)
         return false;
     return rules_owner(&place, rules_language(&place, s->g->spy)) == OWNER_OWN;
@@ -212,7 +165,7 @@ static enum err lone(struct stacks *s, const char *name, struct stack *out)
 {
     out->n = 1;
     out->own = STACK_NONE;
-    return intern(s, &(struct fn){.name = str_of(name), .start_line = -1}, &s->path[0]);
+    return intern(s, &(struct fn){.id = identity_lone(name)}, &s->path[0]);
 }
 
 static enum err fill(struct stacks *s, uint64_t id, struct stack *out)
@@ -301,8 +254,8 @@ static int compare_fns(const void *a, const void *b, void *ctx)
         return vx > vy ? -1 : 1;
     if (x->total != y->total)
         return x->total > y->total ? -1 : 1;
-    int c = str_cmp(x->name, y->name);
-    return c ? c : str_cmp(x->file, y->file);
+    int c = str_cmp(x->id.name, y->id.name);
+    return c ? c : str_cmp(x->id.file, y->id.file);
 }
 
 uint32_t *stacks_rank(struct stacks *s, enum stack_key key)

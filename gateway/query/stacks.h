@@ -3,6 +3,7 @@
 #ifndef GATEWAY_QUERY_STACKS_H
 #define GATEWAY_QUERY_STACKS_H
 
+#include "codecs/identity.h"
 #include "gateway/query/gather.h"
 #include "gateway/query/rules.h"
 
@@ -10,11 +11,8 @@
 
 /* One row of a function list (design.md 4, function identity). Strings belong to the symbols or to the arena. */
 struct fn {
-    struct str name, file;
-    int64_t line;       /* where it starts, else the smallest line seen; 0: not known */
-    int64_t start_line; /* part of the identity of anonymous ones; -1 for the others */
-    uint64_t address;   /* of bare addresses, as is their mapping's build id */
-    struct str build_id;
+    struct identity id;
+    int64_t line; /* where it starts, else the smallest line seen; 0: not known */
     bool own_code;
     int64_t self, total, own;
     uint32_t mark; /* of the walk: the last stack that has counted it */

@@ -62,7 +62,7 @@ static uint32_t fake_function(struct profile *p, const char *name, const char *f
 static uint32_t fake_frame(struct profile *p, char *text)
 {
     char *at = strchr(text, '@'), *colon = at ? strrchr(at, ':') : NULL;
-    int64_t line = colon && colon[1] >= '0' && colon[1] <= '9' ? atoll(colon + 1) : 0;
+    int64_t line = colon && colon[1] >= '0' && colon[1] <= '9' ? strtoll(colon + 1, NULL, 10) : 0;
     struct frame f = {.function = PROFILE_NONE, .mapping = PROFILE_NONE};
     if (colon && line)
         *colon = 0;

@@ -118,7 +118,7 @@ static json_t *look(json_t *at, const char *path)
     const char *word;
     snprintf(copy, sizeof(copy), "%s", path);
     while (at && (word = fake_cut(&rest, ".")))
-        at = json_is_array(at) ? json_array_get(at, (size_t)atoi(word)) : json_object_get(at, word);
+        at = json_is_array(at) ? json_array_get(at, strtoul(word, NULL, 10)) : json_object_get(at, word);
     return at;
 }
 
