@@ -25,11 +25,11 @@ say_how() {
 
 Flamegate is running. Paste this to send a real profile (py-spy's, of a Python program):
 
-  curl -u :$server --data-binary @$(pwd)/test/corpus/curl-py-spy-0.4.3/001.body 'http://127.0.0.1:4040/pyroscope/ingest?name=busy&format=folded&sampleRate=100&spyName=pyspy'
+  curl -s -w '%{http_code}\n' -u :$server --data-binary @$(pwd)/test/corpus/curl-py-spy-0.4.3/001.body 'http://127.0.0.1:4040/pyroscope/ingest?name=busy&format=folded&sampleRate=100&spyName=pyspy'
 
 and this to see where its time went:
 
-  curl -u :$reader 'http://127.0.0.1:4040/api/v1/overview?service=busy&format=text'
+  curl -s -u :$reader 'http://127.0.0.1:4040/api/v1/overview?service=busy&format=text'
 
 These keys are not shown again; \`$flamegate key create\` makes others. Ctrl-C ends it.
 
