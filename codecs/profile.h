@@ -1,6 +1,6 @@
 /*
- * The normalised profile: one uploaded pprof (or folded text), units and labels already as they will be shown, identical
- * symbols, stacks and (stack, labels) samples merged. Pure data in one arena; frozen once built. design.md 4.
+ * The normalised profile: one uploaded pprof (or folded text), units and labels already as they will be shown,
+ * identical symbols, stacks and (stack, labels) samples merged. Pure data in one arena; frozen once built. design.md 4.
  *
  * All cross references are indices into the arrays here; PROFILE_NONE is "none".
  */
@@ -16,7 +16,8 @@ struct label {
     struct str name, value;
 };
 
-/* Who sent it. labels: sorted by name, unique, no empty values; with service_name, without __name__ (that is `name`). */
+/* Who sent it. labels: sorted by name, unique, no empty values; with service_name, without __name__ (that is `name`).
+ */
 struct series {
     struct str project, service, name, spy;
     struct label *labels;
@@ -36,8 +37,8 @@ struct function {
 enum frame_flags { FRAME_INLINED = 1, FRAME_FOLDED = 2 };
 
 /*
- * One line of a stack. With a function: address is 0. Without one (function == PROFILE_NONE): a bare address, as an offset in
- * the mapping's file where there is a mapping, so that ASLR does not multiply it; its name is "0x%x" of it.
+ * One line of a stack. With a function: address is 0. Without one (function == PROFILE_NONE): a bare address, as an
+ * offset in the mapping's file where there is a mapping, so that ASLR does not multiply it; its name is "0x%x" of it.
  */
 struct frame {
     uint32_t function, mapping;

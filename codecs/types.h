@@ -12,10 +12,12 @@ enum aggregation { AGG_SUM, AGG_AVERAGE };
 /* Group shown to people ("CPU time", "memory", ..., "Other") and how a window of it is read. `type` as sent. */
 const char *type_group(struct str type);
 enum aggregation type_aggregation(struct str type);
-/* Rank of a type for "primary" (cpu ns, wall, inuse_space, alloc_space, then anything): smaller wins, equal keeps order. */
+/* Rank of a type for "primary" (cpu ns, wall, inuse_space, alloc_space, then anything): smaller wins, equal keeps
+ * order. */
 int type_primary_rank(struct str type, struct str unit);
 
-/* "ns", "us", "microseconds", "s", "kB", ... to its base unit and factor: nanoseconds, bytes; anything else is itself, factor 1. */
+/* "ns", "us", "microseconds", "s", "kB", ... to its base unit and factor: nanoseconds, bytes; anything else is itself,
+ * factor 1. */
 struct unit {
     struct str name; /* static storage, or the argument itself */
     int64_t factor;

@@ -1,10 +1,11 @@
 /*
- * One request body on its way to sealed records: inflating, container, decoding, as push stages with bounds (design.md 3).
+ * One request body on its way to sealed records: inflating, container, decoding, as push stages with bounds (design.md
+ * 3).
  *
  *   upload_new -> upload_feed ... -> upload_end -> upload_finish -> take the records -> upload_free
  *
- * Only feed and end look at bytes; they never block and are bounded by `budget`. Finish is pure CPU over what was decoded and
- * may run on another thread. Nothing is handed out before every layer has ended cleanly.
+ * Only feed and end look at bytes; they never block and are bounded by `budget`. Finish is pure CPU over what was
+ * decoded and may run on another thread. Nothing is handed out before every layer has ended cleanly.
  */
 #ifndef CODECS_UPLOAD_H
 #define CODECS_UPLOAD_H
@@ -44,7 +45,7 @@ struct upload_spec {
     struct str boundary;         /* multipart only */
     struct ingest_params params; /* not for Push */
     struct str project;
-    int64_t now_ns;                        /* arrival */
+    int64_t now_ns;                           /* arrival */
     int64_t window_past_ns, window_future_ns; /* accept_window; negative: no check */
     bool keep_originals;
     const struct limits *limits;
@@ -61,7 +62,8 @@ size_t upload_memory(const struct upload *u); /* bytes held now */
 /* A guess of what upload_finish will take: nanoseconds of CPU, and bytes of memory on top of upload_memory. */
 uint64_t upload_finish_ns(const struct upload *u);
 size_t upload_finish_memory(const struct upload *u);
-/* Builds and seals every profile. E_OK when at least the request as a whole holds; single profiles may still be refused. */
+/* Builds and seals every profile. E_OK when at least the request as a whole holds; single profiles may still be
+ * refused. */
 enum err upload_finish(struct upload *u) MUST_CHECK;
 const struct fault *upload_fault(const struct upload *u);
 
