@@ -123,7 +123,7 @@ static enum pump end(struct request *r, uint32_t *budget)
         .now_ns = r->arrival_ns,
         .backend = app->backend,
         .store = app->store,
-        .memory_limit = ledger_share_queries(app->ledger.limit) / 2, /* of two threads */
+        .memory_limit = ledger_share_queries(app->ledger.limit),
         .deadline_ns = (int64_t)(uv_hrtime() + app->conf->query_ms * 1000000),
         .cancel = &q->cancel,
     };

@@ -37,36 +37,6 @@ void reload_init(struct reload *r, struct app *app, const char *conf_path)
     load_keys(r);
 }
 
-/* What needs a restart keeps its old value: the struct in force must say what is in force. */
-static void keep_fixed(struct conf *next, struct conf *now)
-{
-#define SWAP(field)                                                                                                    \
-    do {                                                                                                               \
-        __typeof__(now->field) t = now->field;                                                                         \
-        now->field = next->field;                                                                                      \
-        next->field = t;                                                                                               \
-    } while (0)
-    SWAP(listen);
-    SWAP(n_listen);
-    SWAP(admin);
-    SWAP(admin_on);
-    SWAP(data_dir);
-    SWAP(keys_file);
-    SWAP(hash_key_file);
-    SWAP(samples);
-    SWAP(shares);
-    SWAP(prefixes);
-    SWAP(n_prefixes);
-    SWAP(originals_max_bytes);
-    SWAP(memory);
-    SWAP(max_connections);
-    SWAP(roles);
-    SWAP(migrate_auto);
-    SWAP(spool_after_ms);
-    SWAP(spool_max_bytes);
-#undef SWAP
-}
-
 void reload_all(struct reload *r)
 {
     struct app *app = r->app;
@@ -74,14 +44,19 @@ void reload_all(struct reload *r)
     struct buf fixed = {0};
     struct conf *next = conf_load(r->conf_path, &errors);
 
+    if (next)
+        conf_restart_only(app->conf, next, &fixed);
+    if (next && !conf_keep_restart(next, app->conf)) {
+        conf_free(next);
+        next = NULL;
+        buf_str(&errors.text, STR("out of memory"));
+    }
     if (!next) {
         app->metrics.plain[M_config_reloaded] = 0;
         log_at(LOG_WARN, "configuration not reloaded, the old one stays", LOG_STR("why", buf_view(&errors.text)));
     } else {
-        conf_restart_only(app->conf, next, &fixed);
         if (fixed.len)
             log_at(LOG_WARN, "takes effect at the next start only", LOG_STR("options", buf_view(&fixed)));
-        keep_fixed(next, app->conf);
         conf_free(app->conf);
         app->conf = next;
         log_setup(next->log_level, next->log_format == LOG_JSON);

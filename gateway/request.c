@@ -39,9 +39,18 @@ void request_refuse(struct request *r, enum err e, const char *fmt, ...)
     request_refuse_with(r, &f);
 }
 
+/* Who asks whether its token is good gets the answer in that form too. */
+static void add_invalid(struct reply *out)
+{
+    out->body.len--; /* reopens the object */
+    buf_str(&out->body, STR(",\"valid\":false}"));
+}
+
 void request_refusal(struct request *r, struct reply *out)
 {
     reply_fault(out, &r->fault);
+    if (r->routed.route == ROUTE_VALIDATE && out->status == 401)
+        add_invalid(out);
     if (r->fault.err == E_BAD_METHOD)
         reply_header(out, "Allow", r->routed.allow);
     out->head_only = str_eq(r->head->method, STR("HEAD"));
