@@ -1,6 +1,6 @@
 /* The streaming half of reading a pprof: fields into tables, every element charged to the request's arena when it
  * arrives. */
-#include "codecs/pprof.h"
+#include "codecs/pprof_fields.h"
 
 enum {
     F_SAMPLE_TYPE = 1,
@@ -21,24 +21,14 @@ enum {
 };
 enum { CHUNK_MIN = 2048, CHUNK_MAX = 128 * 1024, HEX_BYTES = 32 };
 
-static enum step malformed(struct pprof *d, const char *what)
+enum step pprof_malformed(struct pprof *d, const char *what)
 {
     (void)fault_set(d->fault, E_BAD_INPUT, "malformed pprof: %s", what);
     return STEP_FAIL;
 }
 
-static enum step no_room(struct pprof *d)
-{
-    return intake_no_room(d->in);
-}
-
-static uint32_t string_index(uint64_t v)
-{
-    return v < PPROF_NO_STRING ? (uint32_t)v : PPROF_NO_STRING;
-}
-
 /* An id of more than 31 bits gets the next number, or the one it has. false: no room. */
-static bool wide_code(struct pprof *d, uint64_t id, uint32_t *code)
+bool pprof_wide(struct pprof *d, uint64_t id, uint32_t *code)
 {
     uint64_t hash = hash64(d->in->spec->key, &id, sizeof id);
     struct probe at;
@@ -60,7 +50,7 @@ static bool wide_code(struct pprof *d, uint64_t id, uint32_t *code)
 static bool id_code(struct pprof *d, uint64_t id, uint32_t *code)
 {
     *code = (uint32_t)id;
-    return id < PPROF_WIDE || wide_code(d, id, code);
+    return id < PPROF_WIDE || pprof_wide(d, id, code);
 }
 
 static enum step read_type(struct pprof *d, struct str msg, struct pprof_type *t)
@@ -73,10 +63,10 @@ static enum step read_type(struct pprof *d, struct str msg, struct pprof_type *t
         if (f.num > 2)
             continue;
         if (f.wire != PB_VARINT)
-            return malformed(d, "a ValueType has a field of the wrong type");
-        *(f.num == 1 ? &t->type_s : &t->unit_s) = string_index(f.u);
+            return pprof_malformed(d, "a ValueType has a field of the wrong type");
+        *(f.num == 1 ? &t->type_s : &t->unit_s) = pprof_string_index(f.u);
     }
-    return c.bad ? malformed(d, "a ValueType is broken") : STEP_MORE;
+    return c.bad ? pprof_malformed(d, "a ValueType is broken") : STEP_MORE;
 }
 
 static enum step add_type(struct pprof *d, struct str msg)
@@ -87,7 +77,7 @@ static enum step add_type(struct pprof *d, struct str msg)
     if (s != STEP_MORE)
         return s;
     if (!VEC_ROOM(d->in->arena, &d->types, 1))
-        return no_room(d);
+        return intake_no_room(d->in);
     d->types.p[d->types.n++] = t;
     return STEP_MORE;
 }
@@ -100,9 +90,9 @@ static enum step add_mapping(struct pprof *d, struct str msg)
 
     while (pb_next(&c, &f)) {
         if (f.num <= 6 && f.wire != PB_VARINT)
-            return malformed(d, "a Mapping has a field of the wrong type");
+            return pprof_malformed(d, "a Mapping has a field of the wrong type");
         if (f.num == 1 && !id_code(d, f.u, &m.id))
-            return no_room(d);
+            return intake_no_room(d->in);
         if (f.num == 2)
             m.start = f.u;
         else if (f.num == 3)
@@ -110,14 +100,14 @@ static enum step add_mapping(struct pprof *d, struct str msg)
         else if (f.num == 4)
             m.offset = f.u;
         else if (f.num == 5)
-            m.file_s = string_index(f.u);
+            m.file_s = pprof_string_index(f.u);
         else if (f.num == 6)
-            m.build_id_s = string_index(f.u);
+            m.build_id_s = pprof_string_index(f.u);
     }
     if (c.bad)
-        return malformed(d, "a Mapping is broken");
+        return pprof_malformed(d, "a Mapping is broken");
     if (!VEC_ROOM(d->in->arena, &d->mappings, 1))
-        return no_room(d);
+        return intake_no_room(d->in);
     d->mappings.p[d->mappings.n++] = m;
     return STEP_MORE;
 }
@@ -130,22 +120,22 @@ static enum step add_function(struct pprof *d, struct str msg)
 
     while (pb_next(&c, &f)) {
         if (f.num <= 5 && f.wire != PB_VARINT)
-            return malformed(d, "a Function has a field of the wrong type");
+            return pprof_malformed(d, "a Function has a field of the wrong type");
         if (f.num == 1 && !id_code(d, f.u, &fn.id))
-            return no_room(d);
+            return intake_no_room(d->in);
         if (f.num == 2)
-            fn.name_s = string_index(f.u);
+            fn.name_s = pprof_string_index(f.u);
         else if (f.num == 3)
-            fn.system_name_s = string_index(f.u);
+            fn.system_name_s = pprof_string_index(f.u);
         else if (f.num == 4)
-            fn.file_s = string_index(f.u);
+            fn.file_s = pprof_string_index(f.u);
         else if (f.num == 5)
             fn.start_line = (int64_t)f.u;
     }
     if (c.bad)
-        return malformed(d, "a Function is broken");
+        return pprof_malformed(d, "a Function is broken");
     if (!VEC_ROOM(d->in->arena, &d->functions, 1))
-        return no_room(d);
+        return intake_no_room(d->in);
     d->functions.p[d->functions.n++] = fn;
     return STEP_MORE;
 }
@@ -158,18 +148,18 @@ static enum step add_line(struct pprof *d, struct str msg)
 
     while (pb_next(&c, &f)) {
         if (f.num <= 3 && f.wire != PB_VARINT)
-            return malformed(d, "a Line has a field of the wrong type");
+            return pprof_malformed(d, "a Line has a field of the wrong type");
         if (f.num == 1 && !id_code(d, f.u, &l.function))
-            return no_room(d);
+            return intake_no_room(d->in);
         if (f.num == 2)
             l.line = (int64_t)f.u;
         else if (f.num == 3)
             l.column = (int64_t)f.u;
     }
     if (c.bad)
-        return malformed(d, "a Line is broken");
+        return pprof_malformed(d, "a Line is broken");
     if (!VEC_ROOM(d->in->arena, &d->lines, 1))
-        return no_room(d);
+        return intake_no_room(d->in);
     d->lines.p[d->lines.n++] = l;
     return STEP_MORE;
 }
@@ -183,9 +173,9 @@ static enum step add_location(struct pprof *d, struct str msg)
     while (pb_next(&c, &f)) {
         enum step s = STEP_MORE;
         if (f.num <= 5 && f.wire != (f.num == 4 ? PB_BYTES : PB_VARINT))
-            return malformed(d, "a Location has a field of the wrong type");
+            return pprof_malformed(d, "a Location has a field of the wrong type");
         if (f.num <= 2 && !id_code(d, f.u, f.num == 1 ? &l.id : &l.mapping))
-            return no_room(d);
+            return intake_no_room(d->in);
         if (f.num == 3)
             l.address = f.u;
         else if (f.num == 4)
@@ -196,170 +186,11 @@ static enum step add_location(struct pprof *d, struct str msg)
             return s;
     }
     if (c.bad)
-        return malformed(d, "a Location is broken");
+        return pprof_malformed(d, "a Location is broken");
     if (!VEC_ROOM(d->in->arena, &d->locations, 1))
-        return no_room(d);
+        return intake_no_room(d->in);
     d->locations.p[d->locations.n++] = l;
     return STEP_MORE;
-}
-
-/* A label that says nothing (no text, no number, no unit) is left out, as google/pprof does. */
-static enum step add_label(struct pprof *d, struct str msg)
-{
-    struct pprof_label l = {0};
-    struct pb c = pb_of(msg);
-    struct pb_field f;
-
-    while (pb_next(&c, &f)) {
-        if (f.num <= 4 && f.wire != PB_VARINT)
-            return malformed(d, "a Label has a field of the wrong type");
-        if (f.num == 1)
-            l.key_s = string_index(f.u);
-        else if (f.num == 2)
-            l.str_s = string_index(f.u);
-        else if (f.num == 3)
-            l.num = (int64_t)f.u;
-        else if (f.num == 4)
-            l.unit_s = string_index(f.u);
-    }
-    if (c.bad)
-        return malformed(d, "a Label is broken");
-    if (l.str_s == 0 && l.num == 0 && l.unit_s == 0)
-        return STEP_MORE;
-    if (!VEC_ROOM(d->in->arena, &d->labels, 1))
-        return no_room(d);
-    d->labels.p[d->labels.n++] = l;
-    return STEP_MORE;
-}
-
-static bool add_ids(struct pprof *d, struct pb *c, size_t n)
-{
-    if (!VEC_ROOM(d->in->arena, &d->sample_ids, n))
-        return false;
-    uint32_t *out = d->sample_ids.p + d->sample_ids.n;
-    uint64_t id;
-    while (c->p < c->end && pb_varint(c, &id)) {
-        *out = (uint32_t)id;
-        if (__builtin_expect(id >= PPROF_WIDE, 0) && !wide_code(d, id, out))
-            return false;
-        out++;
-    }
-    d->sample_ids.n = (uint32_t)(out - d->sample_ids.p);
-    return true;
-}
-
-static bool add_values(struct pprof *d, struct pb *c, size_t n)
-{
-    if (!VEC_ROOM(d->in->arena, &d->values, n))
-        return false;
-    int64_t *out = d->values.p + d->values.n;
-    uint64_t v;
-    while (c->p < c->end && pb_varint(c, &v))
-        *out++ = (int64_t)v;
-    d->values.n = (uint32_t)(out - d->values.p);
-    return true;
-}
-
-/* A repeated number, packed or one of many. */
-static enum step add_numbers(struct pprof *d, const struct pb_field *f)
-{
-    struct pb c = pb_of(f->bytes);
-    uint8_t one[10];
-    size_t n = 1;
-
-    if (f->wire == PB_VARINT) {
-        uint64_t v = f->u;
-        size_t len = 0;
-        for (; v >= 0x80; v >>= 7)
-            one[len++] = (uint8_t)(v | 0x80);
-        one[len++] = (uint8_t)v;
-        c = (struct pb){one, one + len, false};
-    } else if (f->wire == PB_BYTES) {
-        n = pb_count(f->bytes);
-    } else {
-        return malformed(d, "a Sample has a field of the wrong type");
-    }
-    if (!(f->num == 1 ? add_ids(d, &c, n) : add_values(d, &c, n)))
-        return no_room(d);
-    return c.bad ? malformed(d, "a Sample is broken") : STEP_MORE;
-}
-
-/* The labels behind set_at[n_sets] become a set of their own, unless there is an equal one. */
-static bool close_set(struct pprof *d, uint32_t *set)
-{
-    uint32_t at = d->set_at.p[d->n_sets], n = d->labels.n - at;
-    size_t bytes = n * sizeof(struct pprof_label);
-    struct probe pr;
-
-    *set = 0;
-    if (n == 0)
-        return true;
-    const struct pprof_label *mine = d->labels.p + at;
-    uint64_t hash = hash64(d->in->spec->key, mine, bytes);
-    for (uint32_t i = index_first(&d->sets, hash, &pr); i != INDEX_NONE; i = index_next(&d->sets, &pr)) {
-        if (d->set_at.p[i + 1] - d->set_at.p[i] == n && memcmp(d->labels.p + d->set_at.p[i], mine, bytes) == 0) {
-            *set = i;
-            d->labels.n = at;
-            return true;
-        }
-    }
-    if (!VEC_ROOM(d->in->arena, &d->set_at, 1) || !index_add(&d->sets, d->in->arena, hash, d->n_sets))
-        return false;
-    *set = d->n_sets++;
-    d->set_at.p[d->set_at.n++] = d->labels.n;
-    return true;
-}
-
-static enum step close_sample(struct pprof *d, uint32_t n_values)
-{
-    const struct limits *lim = d->in->limits;
-    struct arena *a = d->in->arena;
-    uint32_t n_labels = d->labels.n - d->set_at.p[d->n_sets], set;
-
-    if (d->n_samples >= lim->samples) {
-        (void)fault_set(d->fault, E_TOO_MANY_SAMPLES, "profile has more samples than limits.samples (%u)",
-                        lim->samples);
-        return STEP_FAIL;
-    }
-    if (n_labels > lim->sample_labels) {
-        (void)fault_set(d->fault, E_TOO_MANY_SAMPLE_LABELS, "sample %u has %u labels, limits.sample_labels is %u",
-                        d->n_samples, n_labels, lim->sample_labels);
-        return STEP_FAIL;
-    }
-    if (d->n_samples && n_values != d->n_values) {
-        (void)fault_set(d->fault, E_BAD_INPUT, "sample value length mismatch: sample %u has %u values, those before %u",
-                        d->n_samples, n_values, d->n_values);
-        return STEP_FAIL;
-    }
-    d->n_values = n_values;
-    if (!close_set(d, &set) || !VEC_ROOM(a, &d->sample_set, 1) || !VEC_ROOM(a, &d->sample_at, 1))
-        return no_room(d);
-    d->sample_set.p[d->sample_set.n++] = set;
-    d->sample_at.p[d->sample_at.n++] = d->sample_ids.n;
-    d->n_samples++;
-    return STEP_MORE;
-}
-
-static enum step add_sample(struct pprof *d, struct str msg)
-{
-    uint32_t values_before = d->values.n;
-    struct pb c = pb_of(msg);
-    struct pb_field f;
-
-    while (pb_next(&c, &f)) {
-        enum step s = STEP_MORE;
-        if (f.num <= 2)
-            s = add_numbers(d, &f);
-        else if (f.num == 3 && f.wire != PB_BYTES)
-            s = malformed(d, "a Sample has a field of the wrong type");
-        else if (f.num == 3)
-            s = add_label(d, f.bytes);
-        if (s != STEP_MORE)
-            return s;
-    }
-    if (c.bad)
-        return malformed(d, "a Sample is broken");
-    return close_sample(d, d->values.n - values_before);
 }
 
 static enum step bad_utf8(struct pprof *d, struct str s)
@@ -400,14 +231,14 @@ static char *string_room(struct pprof *d, size_t n)
 static enum step add_string(struct pprof *d, struct str s)
 {
     if (d->strings.n == 0 && s.len)
-        return malformed(d, "string_table[0] is not the empty string");
+        return pprof_malformed(d, "string_table[0] is not the empty string");
     if (!utf8_valid(s))
         return bad_utf8(d, s);
     if (!VEC_ROOM(d->in->arena, &d->strings, 1))
-        return no_room(d);
+        return intake_no_room(d->in);
     char *p = s.len ? string_room(d, s.len) : NULL;
     if (s.len && !p)
-        return no_room(d);
+        return intake_no_room(d->in);
     if (p)
         memcpy(p, s.p, s.len);
     d->strings.p[d->strings.n++] = (struct str){p, s.len};
@@ -420,15 +251,15 @@ static enum step add_comments(struct pprof *d, const struct pb_field *f)
     uint64_t v = f->u;
 
     if (f->wire != PB_VARINT && f->wire != PB_BYTES)
-        return malformed(d, "comment is of the wrong type");
+        return pprof_malformed(d, "comment is of the wrong type");
     bool more = f->wire == PB_VARINT || (c.p < c.end && pb_varint(&c, &v));
     while (more) {
         if (!VEC_ROOM(d->in->arena, &d->comments, 1))
-            return no_room(d);
-        d->comments.p[d->comments.n++] = string_index(v);
+            return intake_no_room(d->in);
+        d->comments.p[d->comments.n++] = pprof_string_index(v);
         more = f->wire == PB_BYTES && c.p < c.end && pb_varint(&c, &v);
     }
-    return c.bad ? malformed(d, "comment is broken") : STEP_MORE;
+    return c.bad ? pprof_malformed(d, "comment is broken") : STEP_MORE;
 }
 
 static enum step take_number(struct pprof *d, const struct pb_field *f)
@@ -452,12 +283,12 @@ static enum step take_field(struct pprof *d, const struct pb_field *f)
         return take_number(d, f);
     bool wanted = f->num < 32 && (WANTED & 1u << f->num);
     if (number || (wanted && f->wire != PB_BYTES))
-        return malformed(d, "a field of Profile is of the wrong type");
+        return pprof_malformed(d, "a field of Profile is of the wrong type");
     switch (f->num) {
     case F_SAMPLE_TYPE:
         return add_type(d, f->bytes);
     case F_SAMPLE:
-        return add_sample(d, f->bytes);
+        return pprof_add_sample(d, f->bytes);
     case F_MAPPING:
         return add_mapping(d, f->bytes);
     case F_LOCATION:
@@ -495,9 +326,9 @@ struct pprof *pprof_new(struct intake *in, struct fault *f)
 static enum step frame_fault(struct pprof *d, enum pb_step s, uint32_t num)
 {
     if (s == PB_NO_ROOM)
-        return no_room(d);
+        return intake_no_room(d->in);
     if (s == PB_BAD)
-        return malformed(d, "bad field key or length");
+        return pprof_malformed(d, "bad field key or length");
     (void)fault_set(d->fault, E_PROFILE_TOO_LARGE, "field %u of the pprof is longer than limits.field (%zu bytes)", num,
                     d->in->limits->field);
     return STEP_FAIL;
@@ -529,7 +360,7 @@ enum step pprof_feed(struct pprof *d, struct str *in, uint32_t *budget)
 
 enum step pprof_end(struct pprof *d)
 {
-    return pb_framed(&d->framer) ? STEP_MORE : malformed(d, "ends inside a field");
+    return pb_framed(&d->framer) ? STEP_MORE : pprof_malformed(d, "ends inside a field");
 }
 
 size_t pprof_build_memory(const struct pprof *d)

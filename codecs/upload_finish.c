@@ -115,12 +115,30 @@ static void add_number(struct buf *b, uint64_t v)
     buf_add(b, &v, sizeof v);
 }
 
+/* How many before this one had the same base. */
+static bool count_equals(struct upload *u, struct hash128 base, uint32_t *ordinal)
+{
+    struct probe at;
+    uint32_t i = index_first(&u->base_index, base.lo, &at);
+
+    while (i != INDEX_NONE && (u->bases[i].hash.hi != base.hi || u->bases[i].hash.lo != base.lo))
+        i = index_next(&u->base_index, &at);
+    if (i == INDEX_NONE) {
+        i = u->n_bases++;
+        u->bases[i].hash = base;
+        if (!index_add(&u->base_index, u->in.arena, base.lo, i))
+            return false;
+    }
+    *ordinal = u->bases[i].seen++;
+    return true;
+}
+
 /* design.md 6: project, series labels, time as sent, payload as sent, sample ID; then its ordinal among equals here. */
-static bool content_id(const struct job *j, int64_t time_sent, uint32_t i, struct hash128 *out)
+static bool content_id(const struct job *j, int64_t time_sent, struct hash128 *out)
 {
     struct upload *u = j->u;
     struct buf b = {0};
-    uint64_t ordinal = 0;
+    uint32_t ordinal = 0;
 
     add_part(&b, j->p.series.project);
     add_part(&b, j->p.series.name);
@@ -133,12 +151,10 @@ static bool content_id(const struct job *j, int64_t time_sent, uint32_t i, struc
     add_number(&b, j->payload->digest.hi);
     add_number(&b, j->payload->digest.lo);
     add_part(&b, j->id);
-    u->bases[i] = hash128(u->in.spec->key, b.p, b.len);
-    for (uint32_t k = 0; k < i; k++)
-        ordinal += u->bases[k].hi == u->bases[i].hi && u->bases[k].lo == u->bases[i].lo;
+    bool good = !b.failed && count_equals(u, hash128(u->in.spec->key, b.p, b.len), &ordinal);
     add_number(&b, ordinal);
     *out = hash128(u->in.spec->key, b.p, b.len);
-    bool good = !b.failed;
+    good = good && !b.failed;
     buf_free(&b);
     return good;
 }
@@ -154,7 +170,7 @@ static enum err seal(struct job *j, int64_t time_sent, uint32_t i)
         .keep_original = u->in.spec->keep_originals,
     };
 
-    if (!content_id(j, time_sent, i, &o.content_id))
+    if (!content_id(j, time_sent, &o.content_id))
         return fault_set(&j->fault, E_NO_MEMORY, NULL);
     struct record *r = record_seal(&j->p, &o, u->in.spec->key);
     if (!r)
@@ -222,7 +238,7 @@ enum err upload_finish(struct upload *u)
     if (u->in.fault.err != E_OK)
         return u->in.fault.err;
     u->outcomes = NEW(u->in.arena, struct outcome, n);
-    u->bases = NEW(u->in.arena, struct hash128, n);
+    u->bases = NEW(u->in.arena, struct base, n);
     if (!u->outcomes || !u->bases)
         return arena_error(u->in.arena, &u->in.fault);
     u->n_outcomes = n;

@@ -8,6 +8,11 @@
 
 enum { SNIFF_MAX = 208 };
 
+struct base {
+    struct hash128 hash;
+    uint32_t seen;
+};
+
 struct upload {
     struct intake in;
     struct layer *coding;
@@ -28,7 +33,9 @@ struct upload {
 
     struct outcome *outcomes; /* in the arena; the records are owned */
     uint32_t n_outcomes;
-    struct hash128 *bases; /* content id of each before its ordinal */
+    struct base *bases; /* distinct content ids before their ordinal */
+    uint32_t n_bases;
+    struct index base_index;
     size_t record_bytes;
 };
 
