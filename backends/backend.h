@@ -44,6 +44,7 @@ struct store_host {
     const struct hash_key *key;
     uint64_t originals_max_bytes; /* per project; 0: originals are not kept */
     size_t symbols_memory;        /* bound of the set of stored ids */
+    bool shares;                  /* keep function shares beside the profiles, where the store can */
     /* Any thread. level: 0 error, 1 warn, 2 info. */
     void (*log)(void *ctx, int level, const char *text);
     /* Any thread: the memory ledger; account is "symbols" or "queries". */
@@ -111,10 +112,13 @@ struct sample_reader_ops {
                          struct buf *out, struct fault *f);
 };
 
-/* One implementation: both halves. */
+struct share_reader_ops; /* backends/shares.h */
+
+/* One implementation. shares: NULL where the store keeps none of its own. */
 struct backend {
     const struct sample_store_ops *write;
     const struct sample_reader_ops *read;
+    const struct share_reader_ops *shares;
 };
 /* By "scheme:"; NULL: unknown. rest: what is behind. */
 const struct backend *backend_find(struct str address, struct str *rest);

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backends/sqlite_store.h"
+#include "backends/sqlite_shares.h"
 
 static const uint64_t IDLE_NS = 100 * UINT64_C(1000000);
 
@@ -359,4 +359,4 @@ static const struct sample_reader_ops read_ops = {
     .symbols = sqlite_symbols,
     .original = sqlite_original,
 };
-const struct backend backend_sqlite = {.write = &write_ops, .read = &read_ops};
+const struct backend backend_sqlite = {.write = &write_ops, .read = &read_ops, .shares = &shares_sqlite};

@@ -9,6 +9,7 @@
 
 #include "backends/blob.h"
 #include "backends/day.h"
+#include "backends/sqlite_shares.h"
 #include "backends/sqlite_store.h"
 
 /* One put on its way. */
@@ -19,6 +20,7 @@ struct put {
     int64_t services[GROUP_MAX]; /* of each row */
     struct segment_place places[GROUP_MAX];
     struct buf scratch;
+    uint64_t inserted; /* bit i: row i is new in this transaction */
     int64_t now_ns;
 };
 
@@ -190,6 +192,8 @@ static enum db_result put_row(struct put *p, uint16_t i)
     db_bind_blob(q, 2, r->body);
     result = db_step(q);
     db_reset(q);
+    if (result == DB_DONE)
+        p->inserted |= UINT64_C(1) << i;
     return result;
 }
 
@@ -254,9 +258,14 @@ static void learn(struct put *p)
     sqlite_charge_known(p->store);
 }
 
+static bool put_shares(struct put *p)
+{
+    return !p->store->host->shares || sqlite_put_shares(p->store, p->file, p->group, p->services, p->inserted);
+}
+
 static bool put_all(struct put *p, const struct mark_job *marks)
 {
-    return sqlite_put_marks(p->file, marks) && put_services(p) && put_rows(p) &&
+    return sqlite_put_marks(p->file, marks) && put_services(p) && put_rows(p) && put_shares(p) &&
            db_exec(p->file->db, "COMMIT") == DB_DONE;
 }
 
