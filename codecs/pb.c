@@ -162,8 +162,31 @@ static enum pb_step at_skip(struct pb_framer *fr, struct str *in)
     return PB_FIELD;
 }
 
+bool pb_framed(const struct pb_framer *fr)
+{
+    return fr->state == PB_AT_KEY && fr->shift == 0;
+}
+
+/* A wanted field that lies whole in the input, which is nearly every one. false: nothing was taken. */
+static bool frame_whole(const struct pb_framer *fr, struct str *in, struct pb_field *f)
+{
+    struct pb c = pb_of(*in);
+    uint64_t key, len;
+
+    if (!pb_varint(&c, &key) || !key_split(key, f) || f->wire != PB_BYTES || f->num >= 32 ||
+        !(fr->wanted & 1u << f->num))
+        return false;
+    if (!pb_varint(&c, &len) || len > fr->max || !take(&c, len, &f->bytes))
+        return false;
+    in->len -= (size_t)((const char *)c.p - in->p);
+    in->p = (const char *)c.p;
+    return true;
+}
+
 enum pb_step pb_frame(struct pb_framer *fr, struct str *in, struct pb_field *f)
 {
+    if (pb_framed(fr) && frame_whole(fr, in, f))
+        return PB_FIELD;
     for (;;) {
         enum pb_step s = PB_MORE;
         bool done = false;
@@ -185,9 +208,4 @@ enum pb_step pb_frame(struct pb_framer *fr, struct str *in, struct pb_field *f)
             return s;
         }
     }
-}
-
-bool pb_framed(const struct pb_framer *fr)
-{
-    return fr->state == PB_AT_KEY && fr->shift == 0;
 }

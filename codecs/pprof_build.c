@@ -259,9 +259,11 @@ static enum symbol_result frames_of(struct build *b, uint32_t i, uint32_t *n)
 
     for (uint32_t k = d->sample_at.p[i]; k < d->sample_at.p[i + 1]; k++) {
         uint32_t at, end;
-        enum symbol_result r = symbol_location(&b->sym, d->sample_ids.p[k], &at, &end);
-        if (r != SYMBOL_OK)
-            return r;
+        if (!symbol_location_again(&b->sym, d->sample_ids.p[k], &at, &end)) {
+            enum symbol_result r = symbol_location(&b->sym, d->sample_ids.p[k], &at, &end);
+            if (r != SYMBOL_OK)
+                return r;
+        }
         for (; at < end && have < cap; at++)
             b->deep[cap - ++have] = b->sym.location_frames.p[at];
         if (at < end || (have == cap && k + 1 < d->sample_at.p[i + 1])) {
@@ -407,6 +409,8 @@ static bool columns(struct build *b)
     p->sample_set = NEW(b->a, uint32_t, n);
     p->values = NEW(b->a, int64_t *, p->n_types);
     if (!b->row || !b->deep || !p->sample_stack || !p->sample_set || !p->values || !VEC_ROOM(b->a, &b->stack_at, 1))
+        return false;
+    if (!index_reserve(&b->id_stacks, b->a, n) || !index_reserve(&b->stacks, b->a, n))
         return false;
     b->stack_at.n = 1;
     for (uint32_t t = 0; t < p->n_types; t++)

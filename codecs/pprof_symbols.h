@@ -47,6 +47,17 @@ enum symbol_result { SYMBOL_OK, SYMBOL_BROKEN, SYMBOL_NO_ROOM };
 /* The frames of a location id, leaf first: location_frames.p[*at .. *end). BROKEN: it, or a function of it, does not
  * exist. */
 enum symbol_result symbol_location(struct symbol_build *b, uint32_t id, uint32_t *at, uint32_t *end);
+/* The same for a location that was resolved before, where ids are dense; false says nothing. */
+static inline bool symbol_location_again(const struct symbol_build *b, uint32_t id, uint32_t *at, uint32_t *end)
+{
+    uint32_t row = id < b->location_rows.n_dense ? b->location_rows.dense[id] : 0;
+
+    if (row == 0 || b->location_end[row - 1] + 1 <= 1) /* neither 0 nor UINT32_MAX */
+        return false;
+    *at = b->location_at[row - 1];
+    *end = b->location_end[row - 1];
+    return true;
+}
 enum symbol_result symbol_truncated(struct symbol_build *b, uint32_t *frame); /* the frame "[truncated]" */
 enum symbol_result symbol_set(struct symbol_build *b, uint32_t raw, uint32_t *set);
 
