@@ -350,6 +350,8 @@ static enum err give_day(struct scan *s, int64_t from, int64_t last)
     for (size_t i = 0; !e && i < s->n; i++) {
         if (!s->rows[i].counts || s->rows[i].time_ns < from || s->rows[i].time_ns > last)
             continue;
+        if (s->sel->time_match && !s->sel->time_match(s->sel->ctx, s->rows[i].time_ns))
+            continue;
         e = cancelled(s) ? fault_set(s->f, E_CANCELLED, NULL) : give_row(s, &s->rows[i]);
     }
     return e;
