@@ -74,12 +74,30 @@ static enum err read_profile(struct ask *a)
     return fault_set(&a->fault, E_BAD_REQUEST, "parameter \"profile\": 32 hexadecimal digits are wanted");
 }
 
+/* name:type:unit:period type:period unit, perhaps with a sixth part of old that means nothing here; or a name without
+ * colons. */
+static enum err read_type(struct ask *a)
+{
+    struct str *t = &a->params.value[PARAM_TYPE];
+    uint32_t colons = 0;
+    for (size_t i = 0; i < t->len; i++)
+        colons += t->p[i] == ':';
+    if (colons == 5 && str_ends(*t, STR(":delta")))
+        t->len -= 6;
+    if (colons == 0 || colons >= 4)
+        return E_OK;
+    return fault_set(&a->fault, E_BAD_REQUEST,
+                     "parameter \"type\": a sample type's name, or name:type:unit:period type:period unit, is wanted");
+}
+
 static enum err read_params(struct ask *a, uint32_t allowed)
 {
     const struct params *p = &a->params;
     enum err e = params_parse(&a->params, a->q->params, allowed, a->arena, &a->fault);
     if (e == E_OK)
         e = read_profile(a);
+    if (e == E_OK)
+        e = read_type(a);
     if (e == E_OK)
         e = window_parse(&a->window, p->value[PARAM_FROM], p->value[PARAM_UNTIL], a->q->now_ns, &a->fault);
     if (e == E_OK)

@@ -11,6 +11,7 @@ enum err overview_run(struct ask *a) MUST_CHECK;
 enum err functions_run(struct ask *a) MUST_CHECK;
 enum err flamegraph_run(struct ask *a) MUST_CHECK;
 enum err function_run(struct ask *a) MUST_CHECK;
+enum err timeline_run(struct ask *a) MUST_CHECK;
 enum err profiles_run(struct ask *a) MUST_CHECK;
 enum err profile_run(struct ask *a) MUST_CHECK; /* a->rest is the id, also of the next two */
 enum err original_run(struct ask *a) MUST_CHECK;

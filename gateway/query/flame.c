@@ -40,7 +40,7 @@ static enum err find_min(struct layout *l, uint32_t max_nodes)
 
 static uint32_t name_at(struct layout *l, uint32_t label)
 {
-    struct str text = l->tree.labels[label];
+    struct str text = l->tree.labels.list[label];
     if (l->name_of[label] == STACK_NONE) {
         l->name_of[label] = l->flame->n_names;
         l->flame->names[l->flame->n_names++] = text;
@@ -77,7 +77,7 @@ static int compare_children(const void *a, const void *b, void *ctx)
 {
     const struct layout *l = ctx;
     const struct flame_node *x = &l->tree.nodes[*(const uint32_t *)a], *y = &l->tree.nodes[*(const uint32_t *)b];
-    return str_cmp(l->tree.labels[x->label], l->tree.labels[y->label]);
+    return str_cmp(l->tree.labels.list[x->label], l->tree.labels.list[y->label]);
 }
 
 static uint32_t count_under(const struct flame_tree *t, uint32_t node)
@@ -100,7 +100,7 @@ static uint32_t count_under(const struct flame_tree *t, uint32_t node)
 /* A child that is named "other" joins the remainder, as readers of this layout expect (protocol.md 5.5). */
 static bool is_cut(const struct layout *l, const struct flame_node *n)
 {
-    return n->total < l->min || str_eq(l->tree.labels[n->label], STR("other"));
+    return n->total < l->min || str_eq(l->tree.labels.list[n->label], STR("other"));
 }
 
 /* Puts the children of a box behind all boxes so far, by name, the remainder last. */
@@ -149,15 +149,15 @@ static enum err end_level(struct layout *l)
 static enum err open_layout(struct layout *l)
 {
     struct flame *f = l->flame;
-    l->name_of = NEW(l->ask->arena, uint32_t, l->tree.n_labels + 1);
+    l->name_of = NEW(l->ask->arena, uint32_t, l->tree.labels.n + 1);
     l->children = NEW(l->ask->arena, uint32_t, l->tree.n + 1);
-    f->names = NEW(l->ask->arena, struct str, l->tree.n_labels + 2);
+    f->names = NEW(l->ask->arena, struct str, l->tree.labels.n + 2);
     if (!l->name_of || !l->children || !f->names)
         return ask_no_memory(l->ask);
     f->names[f->n_names++] = STR("total");
-    memset(l->name_of, 0xff, (l->tree.n_labels + 1) * sizeof(*l->name_of));
-    for (uint32_t i = 0; i < l->tree.n_labels; i++)
-        if (str_eq(l->tree.labels[i], STR("total")))
+    memset(l->name_of, 0xff, (l->tree.labels.n + 1) * sizeof(*l->name_of));
+    for (uint32_t i = 0; i < l->tree.labels.n; i++)
+        if (str_eq(l->tree.labels.list[i], STR("total")))
             l->name_of[i] = 0;
     return E_OK;
 }

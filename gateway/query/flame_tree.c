@@ -10,7 +10,6 @@ struct growing {
     struct flame_tree *tree;
     struct stacks *stacks;
     uint32_t *label_of, n_label_of; /* function -> label */
-    uint32_t *label_slots, n_label_slots, cap_labels;
 };
 
 enum err flame_label(struct ask *a, const struct fn *f, struct str *out)
@@ -26,32 +25,6 @@ enum err flame_label(struct ask *a, const struct fn *f, struct str *out)
         return ask_no_memory(a);
     int len = snprintf(p, n + 1, "%.*s (%.*s%s", STR_ARG(f->id.name), STR_ARG(f->id.file), line);
     *out = (struct str){p, len > 0 && (size_t)len < n ? (size_t)len : n};
-    return E_OK;
-}
-
-static uint32_t *label_slot(const struct ask *a, uint32_t *slots, uint32_t n, const struct str *labels, struct str text)
-{
-    uint64_t at = hash64(&a->key, text.p, text.len);
-    while (slots[at & (n - 1)] != STACK_NONE && !str_eq(labels[slots[at & (n - 1)]], text))
-        at++;
-    return &slots[at & (n - 1)];
-}
-
-static enum err grow_labels(struct growing *g)
-{
-    struct ask *a = g->stacks->ask;
-    uint32_t cap = g->cap_labels ? g->cap_labels * 2 : FIRST_NODES, n = cap * 2;
-    struct str *labels = GROW(a->arena, g->tree->labels, struct str, g->cap_labels, cap);
-    uint32_t *slots = labels ? NEW(a->arena, uint32_t, n) : NULL;
-    if (!slots)
-        return ask_no_memory(a);
-    memset(slots, 0xff, n * sizeof(*slots));
-    for (uint32_t i = 0; i < g->tree->n_labels; i++)
-        *label_slot(a, slots, n, labels, labels[i]) = i;
-    g->tree->labels = labels;
-    g->label_slots = slots;
-    g->n_label_slots = n;
-    g->cap_labels = cap;
     return E_OK;
 }
 
@@ -79,14 +52,9 @@ static enum err find_label(struct growing *g, uint32_t fn, uint32_t *out)
         return E_OK;
     if (flame_label(a, &g->stacks->fns[fn], &text) != E_OK)
         return a->fault.err;
-    if (g->tree->n_labels == g->cap_labels && grow_labels(g) != E_OK)
+    if (nameset_add(&g->tree->labels, a, text, false, out) != E_OK)
         return a->fault.err;
-    uint32_t *slot = label_slot(a, g->label_slots, g->n_label_slots, g->tree->labels, text);
-    if (*slot == STACK_NONE) {
-        *slot = g->tree->n_labels;
-        g->tree->labels[g->tree->n_labels++] = text;
-    }
-    *out = g->label_of[fn] = *slot;
+    g->label_of[fn] = *out;
     return E_OK;
 }
 
@@ -166,7 +134,7 @@ enum err flame_tree_build(struct flame_tree *t, struct stacks *s)
 {
     struct growing g = {.tree = t, .stacks = s};
     *t = (struct flame_tree){0};
-    if (grow_nodes(&g) != E_OK || grow_labels(&g) != E_OK)
+    if (grow_nodes(&g) != E_OK)
         return s->ask->fault.err;
     t->nodes[0] =
         (struct flame_node){.parent = STACK_NONE, .label = STACK_NONE, .first = STACK_NONE, .next = STACK_NONE};

@@ -3,6 +3,7 @@
 #define GATEWAY_QUERY_FLAME_TREE_H
 
 #include "gateway/query/flame.h"
+#include "gateway/query/nameset.h"
 
 struct flame_node {
     uint32_t parent, label; /* label: place in labels */
@@ -13,8 +14,7 @@ struct flame_tree {
     struct flame_node *nodes; /* nodes[0] is the root; a parent comes before its children */
     uint32_t n, cap;
     uint32_t *slots, n_slots; /* (parent, label) -> node */
-    struct str *labels;       /* unique */
-    uint32_t n_labels;
+    struct nameset labels;
 };
 enum err flame_tree_build(struct flame_tree *t, struct stacks *s) MUST_CHECK;
 

@@ -33,15 +33,6 @@ static enum err read_sort(struct functions *f)
     return e;
 }
 
-/* Your code lists own functions only; everything else is in the remainder then. */
-static uint32_t count_eligible(const struct functions *f)
-{
-    uint32_t n = 0;
-    while (n < f->stacks.n_fns && (f->key != KEY_OWN || f->stacks.fns[f->order[n]].own_code))
-        n++;
-    return n;
-}
-
 /* Own functions first, in their order; the others behind them. */
 static enum err own_first(struct functions *f)
 {
@@ -78,8 +69,7 @@ static enum err compute(struct functions *f)
             e = edges_of_own(&f->callees, &f->stacks);
     }
     uint32_t limit = a->limit ? a->limit : a->text ? TEXT_ROWS : JSON_ROWS;
-    uint32_t eligible = count_eligible(f);
-    f->shown = eligible < limit ? eligible : limit;
+    f->shown = f->stacks.n_fns < limit ? f->stacks.n_fns : limit;
     for (uint32_t i = f->shown; i < f->stacks.n_fns; i++) {
         const struct fn *fn = &f->stacks.fns[f->order[i]];
         f->other.functions++;
@@ -156,14 +146,15 @@ static void write_text(const struct functions *f)
     buf_str(out, STR("   self   total     own  function\n"));
     for (uint32_t i = 0; i < f->shown; i++)
         write_text_row(out, f, &f->stacks.fns[f->order[i]]);
-    if (f->other.functions) {
-        text_percent(out, f->other.self, gather_total(&f->g));
-        buf_str(out, STR("         "));
-        text_percent(out, f->other.own, gather_total(&f->g));
-        buf_printf(out, "  (%u more)\n", f->other.functions);
-    }
+    buf_str(out, STR("                "));
     text_percent(out, f->stacks.no_own_code, gather_total(&f->g));
-    buf_str(out, STR("                  of the total is in no own code\n"));
+    buf_str(out, STR("  [no own code]\n"));
+    if (!f->other.functions)
+        return;
+    text_percent(out, f->other.self, gather_total(&f->g));
+    buf_str(out, STR("         "));
+    text_percent(out, f->other.own, gather_total(&f->g));
+    buf_printf(out, "  (%u more)\n", f->other.functions);
 }
 
 enum err functions_run(struct ask *a)

@@ -148,7 +148,7 @@ void gather_close(struct gathered *g)
 
 int64_t gather_total(const struct gathered *g)
 {
-    return g->merged && g->merged->n_types ? g->merged->types[0].total : 0;
+    return g->merged && g->merged->n_types ? g->merged->types[0].total : g->total;
 }
 
 struct str gather_service(const struct ask *a, const struct gathered *g)
@@ -188,11 +188,12 @@ static void put_type(struct json *j, const struct gathered *g)
     json_close(j, '}');
 }
 
-static void put_tally(struct json *j, const struct ask *a, const struct tally *t, const char *count, uint64_t samples)
+static void put_tally(struct json *j, const struct ask *a, const struct tally *t, const char *count, const char *series,
+                      uint64_t samples)
 {
     json_key(j, count);
     json_uint(j, t->profiles);
-    json_key(j, "series");
+    json_key(j, series);
     json_uint(j, t->series);
     json_key(j, "covered");
     json_share(j, (int64_t)(tally_covered(t, a) * 1e12), INT64_C(1000000000000));
@@ -200,7 +201,7 @@ static void put_tally(struct json *j, const struct ask *a, const struct tally *t
     json_uint(j, samples);
 }
 
-void gather_head(struct json *j, const struct ask *a, const struct gathered *g)
+void gather_head_as(struct json *j, const struct ask *a, const struct gathered *g, const char *series)
 {
     put_window(j, a);
     json_key(j, "service");
@@ -213,11 +214,16 @@ void gather_head(struct json *j, const struct ask *a, const struct gathered *g)
         json_ratio(j, gather_total(g), g->tally.series, g->tally.profiles);
     else
         json_null(j);
-    put_tally(j, a, &g->tally, "profiles", g->merged ? g->merged->samples : 0);
+    put_tally(j, a, &g->tally, "profiles", series, g->merged ? g->merged->samples : g->tally.samples);
     if (g->merged && g->merged->saturated) {
         json_key(j, "saturated");
         json_bool(j, true);
     }
+}
+
+void gather_head(struct json *j, const struct ask *a, const struct gathered *g)
+{
+    gather_head_as(j, a, g, "series");
 }
 
 void gather_list_head(struct json *j, const struct ask *a, const struct tally *t, const char *count)
@@ -225,5 +231,5 @@ void gather_list_head(struct json *j, const struct ask *a, const struct tally *t
     put_window(j, a);
     json_key(j, "service");
     json_str(j, a->params.value[PARAM_SERVICE]);
-    put_tally(j, a, t, count, t->samples);
+    put_tally(j, a, t, count, "series", t->samples);
 }

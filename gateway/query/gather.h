@@ -18,6 +18,7 @@ struct gathered {
     struct symtab *symtab;
     struct gathered_service *services;
     uint32_t n_services, cap_services;
+    int64_t total;  /* where nothing was merged */
     struct str spy; /* of all profiles; empty where they differ */
 };
 enum gather_types { GATHER_ONE_TYPE, GATHER_ALL_TYPES };
@@ -27,6 +28,8 @@ void gather_close(struct gathered *g);
 
 /* The fields that all answers about profiles carry. g->merged NULL: total and average are 0. */
 void gather_head(struct json *j, const struct ask *a, const struct gathered *g);
+/* The same where "series" is a field of the answer itself: their number is called `series` then. */
+void gather_head_as(struct json *j, const struct ask *a, const struct gathered *g, const char *series);
 /* The same for lists, which are about no type. `count`: what the number of profiles is called there. */
 void gather_list_head(struct json *j, const struct ask *a, const struct tally *t, const char *count);
 int64_t gather_total(const struct gathered *g);

@@ -2,55 +2,19 @@
 #include <stdlib.h>
 
 #include "gateway/query/endpoints.h"
+#include "gateway/query/nameset.h"
 #include "gateway/query/text.h"
 
-/* A set of strings, by keyed hash. */
-struct strings {
-    struct str *list;
-    uint32_t *slots, n, cap, n_slots;
-};
 struct labels {
     struct ask *ask;
     struct tally tally;
-    struct strings found;
+    struct nameset found;
 };
-
-static uint32_t *find_slot(const struct ask *a, const struct strings *s, struct str text)
-{
-    uint64_t at = hash64(&a->key, text.p, text.len);
-    while (s->slots[at & (s->n_slots - 1)] != UINT32_MAX && !str_eq(s->list[s->slots[at & (s->n_slots - 1)]], text))
-        at++;
-    return &s->slots[at & (s->n_slots - 1)];
-}
-
-static enum err grow(struct ask *a, struct strings *s)
-{
-    uint32_t cap = s->cap ? s->cap * 2 : 64;
-    struct str *list = GROW(a->arena, s->list, struct str, s->cap, cap);
-    uint32_t *slots = list ? NEW(a->arena, uint32_t, cap * 2) : NULL;
-    if (!slots)
-        return ask_no_memory(a);
-    memset(slots, 0xff, cap * 2 * sizeof(*slots));
-    *s = (struct strings){list, slots, s->n, cap, cap * 2};
-    for (uint32_t i = 0; i < s->n; i++)
-        *find_slot(a, s, s->list[i]) = i;
-    return E_OK;
-}
 
 static enum err add(struct labels *l, struct str text)
 {
-    struct strings *s = &l->found;
-    if (text.len == 0)
-        return E_OK;
-    if (s->n == s->cap && grow(l->ask, s) != E_OK)
-        return l->ask->fault.err;
-    uint32_t *slot = find_slot(l->ask, s, text);
-    if (*slot != UINT32_MAX)
-        return E_OK;
-    if (!arena_str(l->ask->arena, text, &s->list[s->n]))
-        return ask_no_memory(l->ask);
-    *slot = s->n++;
-    return E_OK;
+    uint32_t place;
+    return text.len ? nameset_add(&l->found, l->ask, text, true, &place) : E_OK;
 }
 
 /* A name of the series, its value, when names (or the values of this name) are asked for. */

@@ -20,7 +20,9 @@
     X(CURSOR, "cursor")                                                                                                \
     X(FUNCTION, "function")                                                                                            \
     X(FILE, "file")                                                                                                    \
-    X(MAX_NODES, "max_nodes")
+    X(MAX_NODES, "max_nodes")                                                                                          \
+    X(STEP, "step")                                                                                                    \
+    X(BY, "by")
 enum param {
 #define X(name, text) PARAM_##name,
     PARAM_MAP(X)

@@ -22,6 +22,7 @@ static const struct endpoint {
     {"functions", "", SHAPE_WORD, COMMON | BIT(SORT) | BIT(OWN), functions_run},
     {"flamegraph", "", SHAPE_WORD, COMMON | BIT(MAX_NODES), flamegraph_run},
     {"function", "", SHAPE_WORD, COMMON | BIT(FUNCTION) | BIT(FILE), function_run},
+    {"timeline", "", SHAPE_WORD, COMMON | BIT(STEP) | BIT(BY), timeline_run},
     {"profiles", "", SHAPE_WORD, COMMON | BIT(CURSOR), profiles_run},
     {"profiles", "/original", SHAPE_REST, 0, original_run},
     {"profiles", "/pprof", SHAPE_REST, 0, download_profile_run},

@@ -134,7 +134,7 @@ static enum err parse(struct lex *l, struct selector *s)
         return e;
     if (lex_take(l, STR("{")))
         e = parse_braces(l, s);
-    else if (s->n == 0 || !lex_end(l))
+    else
         e = lex_fail(l, "{ is wanted");
     if (e)
         return e;

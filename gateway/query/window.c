@@ -138,29 +138,48 @@ static int64_t unit_seconds(struct str *s)
     return 0;
 }
 
-/* now, now-1h, now-1h30m, now+5m ('+' may have become a space). */
-static bool parse_relative(struct str s, int64_t now_ns, int64_t *out)
+/* Amounts with units, one behind the other. */
+static bool take_seconds(struct str s, int64_t *seconds)
 {
-    int64_t seconds = 0, sign, v;
-    if (!str_starts(s, STR("now")))
-        return false;
-    s = (struct str){s.p + 3, s.len - 3};
-    *out = now_ns;
-    if (s.len == 0)
-        return true;
-    sign = s.p[0] == '-' ? -1 : 1;
-    if (!take_char(&s, "+- ") || s.len == 0)
-        return false;
+    *seconds = 0;
     while (s.len) {
+        int64_t v;
         size_t n = 0;
         while (n < s.len && is_digit(s.p[n]))
             n++;
         if (n == 0 || n > 9 || !take_digits(&s, n, &v))
             return false;
         int64_t unit = unit_seconds(&s);
-        if (unit == 0 || __builtin_add_overflow(seconds, v * unit, &seconds))
+        if (unit == 0 || __builtin_add_overflow(*seconds, v * unit, seconds))
             return false;
     }
+    return true;
+}
+
+bool window_duration(struct str text, int64_t *out_ns)
+{
+    int64_t seconds;
+    struct str digits = text;
+    if (text.len == 0 || text.len > 32)
+        return false;
+    if (!take_seconds(text, &seconds) && (text.len > 9 || !take_digits(&digits, text.len, &seconds)))
+        return false;
+    return seconds > 0 && to_ns(seconds, 0, out_ns);
+}
+
+/* now, now-1h, now-1h30m, now+5m ('+' may have become a space). */
+static bool parse_relative(struct str s, int64_t now_ns, int64_t *out)
+{
+    int64_t seconds;
+    if (!str_starts(s, STR("now")))
+        return false;
+    s = (struct str){s.p + 3, s.len - 3};
+    *out = now_ns;
+    if (s.len == 0)
+        return true;
+    int64_t sign = s.p[0] == '-' ? -1 : 1;
+    if (!take_char(&s, "+- ") || s.len == 0 || !take_seconds(s, &seconds))
+        return false;
     return to_ns(sign * seconds, now_ns, out);
 }
 

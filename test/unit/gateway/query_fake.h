@@ -290,7 +290,7 @@ static enum err fake_original(struct sample_store *store, struct str project, st
 }
 
 static const struct sample_reader_ops fake_reader = {fake_scan, fake_symbols, fake_original};
-static const struct backend fake_backend = {NULL, &fake_reader};
+static const struct backend fake_backend = {.read = &fake_reader};
 
 static struct fake_store *fake_open(void)
 {

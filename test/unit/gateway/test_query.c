@@ -237,8 +237,9 @@ static void test_functions(void **state)
         {NULL, "functions.0.callees",
          "[{\"function\":\"JSON.parse\",\"file\":\"node:internal\",\"value\":450,\"share\":0.5625}]"},
         {NULL, "functions.1.function", "fact"},
-        {NULL, "functions.3", "(absent)"},
-        {NULL, "other", "{\"functions\":2,\"self\":500,\"own\":0}"},
+        {NULL, "functions.2.function", "main"}, /* own code first, though it is charged with nothing */
+        {NULL, "functions.3.function", "JSON.parse"},
+        {"functions?service=checkout&sort=own&limit=3", "other", "{\"functions\":2,\"self\":500,\"own\":0}"},
         {"functions?service=native&type=process_cpu:cpu:nanoseconds:cpu:nanoseconds&own=1", "functions.0.function",
          "gone"},
         {NULL, "functions.0.own_code", "false"}, /* folded frames never own */
@@ -400,6 +401,33 @@ static void test_function(void **state)
     CHECK(list);
 }
 
+static void test_timeline(void **state)
+{
+    static const struct expectation list[] = {
+        {"timeline?service=checkout&step=1m", "series.0.points",
+         "[[\"2026-11-30T12:00:00.000000000Z\",750],[\"2026-11-30T12:01:00.000000000Z\",50]]"},
+        {NULL, "series.0.labels", "{}"},
+        {NULL, "series.0.counts", "[1,1]"},
+        {NULL, "step", "60"},
+        {NULL, "total", "800"},
+        {NULL, "series_count", "2"},
+        {"timeline?service=checkout&step=15m", "series.0.points", "[[\"2026-11-30T12:00:00.000000000Z\",800]]"},
+        {"timeline?service=checkout&by=pod", "series.0.labels", "{\"pod\":\"web-1\"}"},
+        {NULL, "series.1.total", "50"},
+        {"timeline?service=checkout&by=tenant", "series.0.labels", "{}"}, /* of samples */
+        {NULL, "series.0.total", "750"},
+        {NULL, "series.1",
+         "{\"labels\":{\"tenant\":\"b\"},\"total\":30,\"points\":[[\"2026-11-30T12:01:00.000000000Z\",30]],\"counts\":["
+         "1]}"},
+        {NULL, "series.2.total", "20"},
+        {"timeline?service=checkout&by=tenant&limit=1", "other", "{\"series\":2,\"total\":50}"},
+        {"timeline?service=checkout&match={tenant=\"a\"}", "total", "20"},
+        {"timeline?service=nobody", "series", "[]"},
+        {"timeline?profile=00000000000000010000000000020000", "series.0.total", "50"},
+    };
+    CHECK(list);
+}
+
 static void test_flamegraph(void **state)
 {
     static const struct expectation list[] = {
@@ -444,6 +472,7 @@ static void test_texts(void **state)
         {"types?service=memory&format=text", "(primary)"},
         {"labels?format=text", "env\n"},
         {"profiles?format=text", "00000000000000010000000000020000  checkout"},
+        {"timeline?service=checkout&step=1m&format=text", "2026-11-30T12:00Z  750 ns\n"},
         {"rules?format=text", "everything else is own code"},
         {"function?service=checkout&function=price&format=text", "own 69 %\ncallers\n 68.8 %  main"},
     };
@@ -499,7 +528,11 @@ static void test_errors(void **state)
         {"profiles/zzz/original", 404, "not_found", ""},
         {"profiles/00000000000000010000000000990000/original", 404, "not_found", ""},
         {"profiles/00000000000000010000000000990000/pprof", 404, "not_found", ""},
-        {"timeline", 404, "unimplemented", ""},
+        {"compare", 404, "unimplemented", ""},
+        {"timeline?step=1", 400, "invalid_argument", "\"step\""},
+        {"timeline?step=90s", 400, "invalid_argument", "\"step\""},
+        {"timeline?step=1m&from=0", 400, "invalid_argument", "\"step\""},
+        {"functions?type=a:b", 400, "invalid_argument", "\"type\""},
         {"profiles//original", 404, "unimplemented", ""},
         {"labels/", 404, "unimplemented", ""},
     };
@@ -647,9 +680,9 @@ int main(void)
         cmocka_unit_test(test_common_fields), cmocka_unit_test(test_functions), cmocka_unit_test(test_selectors),
         cmocka_unit_test(test_lists),         cmocka_unit_test(test_profiles),  cmocka_unit_test(test_pages),
         cmocka_unit_test(test_overview),      cmocka_unit_test(test_function),  cmocka_unit_test(test_flamegraph),
-        cmocka_unit_test(test_texts),         cmocka_unit_test(test_errors),    cmocka_unit_test(test_original),
-        cmocka_unit_test(test_accept),        cmocka_unit_test(test_isolation), cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_downloads),     cmocka_unit_test(test_known),
+        cmocka_unit_test(test_timeline),      cmocka_unit_test(test_texts),     cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_original),      cmocka_unit_test(test_accept),    cmocka_unit_test(test_isolation),
+        cmocka_unit_test(test_bounds),        cmocka_unit_test(test_downloads), cmocka_unit_test(test_known),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -105,6 +105,7 @@ static void test_each_fails(void **state)
         "flamegraph?format=speedscope",
         "flamegraph?format=text",
         "function?function=fmt.Print",
+        "timeline?by=tenant",
         "services",
         "types",
         "labels",

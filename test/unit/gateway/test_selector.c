@@ -44,7 +44,6 @@ static void test_series(void **state)
         {"{env=`\\x6cab`}", VERDICT_NO},
         {"{env='l\"ab'}", VERDICT_NO},
         {"process_cpu{}", VERDICT_YES},
-        {"process_cpu", VERDICT_YES},
         {"a:b{}", VERDICT_NO},
         {"process_cpu{env=\"lab\"}", VERDICT_YES},
         {"memory{env=\"lab\"}", VERDICT_NO},
@@ -102,6 +101,7 @@ static void test_bad(void **state)
         {"{env=~\"(\"}", "regular expression, byte 1"},
         {"{env=~\"a**\\\\C\"}", "regular expression"},
         {"env lab", "byte 4"},
+        {"env", "byte 3: { is wanted"},
     };
     (void)state;
     for (size_t i = 0; i < COUNTOF(list); i++) {
