@@ -101,6 +101,15 @@ static enum pump feed(struct request *r, struct str *in, uint32_t *budget)
     return PUMP_MORE;
 }
 
+/* At least the share of queries; while little else is in use, half of what is free. */
+static size_t memory_for(const struct ledger *l, const struct admit *a)
+{
+    uint64_t used = ledger_total(l) + admit_granted(a), share = ledger_share_queries(l->limit);
+    uint64_t free_half = used < l->limit ? (l->limit - used) / 2 : 0;
+
+    return free_half > share ? free_half : share;
+}
+
 static enum pump end(struct request *r, uint32_t *budget)
 {
     struct app *app = r->app;
@@ -123,7 +132,7 @@ static enum pump end(struct request *r, uint32_t *budget)
         .now_ns = r->arrival_ns,
         .backend = app->backend,
         .store = app->store,
-        .memory_limit = ledger_share_queries(app->ledger.limit),
+        .memory_limit = memory_for(&app->ledger, app->admit),
         .deadline_ns = (int64_t)(uv_hrtime() + app->conf->query_ms * 1000000),
         .cancel = &q->cancel,
     };

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "gateway/log.h"
+#include "gateway/query/query.h"
 
 enum { PATIENCE_MS = 10000 };
 
@@ -56,29 +57,33 @@ void request_refusal(struct request *r, struct reply *out)
     out->head_only = str_eq(r->head->method, STR("HEAD"));
 }
 
-/* Connect-Timeout-Ms, at most ten digits; else what SDKs wait. */
-static uint64_t patience(const struct head *h)
+/* Connect-Timeout-Ms, at most ten digits; absent: what SDKs wait. false: it is something else. */
+static bool read_patience(const struct head *h, uint64_t *ms)
 {
     struct str v = head_get(h, STR("connect-timeout-ms"));
-    uint64_t ms = 0;
 
-    if (v.len == 0 || v.len > 10)
-        return PATIENCE_MS;
+    *ms = PATIENCE_MS;
+    if (v.len == 0)
+        return true;
+    uint64_t n = 0;
     for (size_t i = 0; i < v.len; i++) {
-        if (v.p[i] < '0' || v.p[i] > '9')
-            return PATIENCE_MS;
-        ms = ms * 10 + (uint64_t)(v.p[i] - '0');
+        if (v.p[i] < '0' || v.p[i] > '9' || i == 10)
+            return false;
+        n = n * 10 + (uint64_t)(v.p[i] - '0');
     }
-    return ms;
+    *ms = n;
+    return true;
 }
 
-static enum err check_lengths(struct request *r, struct fault *f)
+static enum err check_headers(struct request *r, struct fault *f)
 {
     const struct head *h = r->head;
     struct str expect = head_get(h, STR("expect"));
 
     if (expect.len && !str_eq_nocase(expect, STR("100-continue")))
         return fault_set(f, E_EXPECTATION_FAILED, NULL);
+    if (!read_patience(h, &r->patience_ms))
+        return fault_set(f, E_BAD_REQUEST, "Connect-Timeout-Ms must be a number of at most ten digits");
     if (h->length > r->limits.body)
         return fault_set(f, E_BODY_TOO_LARGE,
                          "request body too large: limits.body = %zu bytes, Content-Length is %" PRIu64, r->limits.body,
@@ -101,12 +106,16 @@ static enum err decide(struct request *r, enum route_where where, struct fault *
 
     if (e == E_OK)
         e = route_find(app->conf, where, r->head->method, r->target.path, &r->routed, f);
+    if (e == E_BAD_METHOD && r->routed.route == ROUTE_QUERY && !query_known(r->routed.rest)) {
+        *f = (struct fault){.err = E_OK};
+        e = fault_set(f, E_NO_ROUTE, "no such path under /api/v1");
+    }
     if (e == E_OK && !served_here(app->conf, r->routed.who))
         e = fault_set(f, E_NO_ROUTE, "not one of the roles of this process");
     if (e == E_OK)
         e = access_check(&r->access, app->conf, app->keys, r->head, r->routed.who, r->arrival_ns / 1000000000, f);
     r->handler = handler_of(r->routed.route);
-    return e == E_OK ? check_lengths(r, f) : e;
+    return e == E_OK ? check_headers(r, f) : e;
 }
 
 struct request *request_new(struct app *app, struct conn *conn, enum route_where where, struct head *head,
@@ -126,7 +135,6 @@ struct request *request_new(struct app *app, struct conn *conn, enum route_where
     r->limits = app->conf->limits;
     r->start_ns = start_ns;
     r->arrival_ns = app_now_ns();
-    r->patience_ms = patience(head);
     r->routed.route = ROUTE_NONE;
     r->handler = &handler_simple;
     ledger_charge(&app->ledger, LEDGER_connections, (int64_t)(head->bytes + sizeof *r));

@@ -254,6 +254,7 @@ static bool start(struct server *s, const char *conf_path, const char *port_file
         log_at(LOG_ERROR, "cannot start", LOG_TEXT("why", f.text));
         return false;
     }
+    app->backend->write->expire(app->store, app_now_ns());
     reload_init(&s->reload, app, conf_path);
     start_timers(s);
     if (!listen_start(&s->listeners, app))

@@ -49,7 +49,8 @@ static enum err ingest_kind(struct spec *s, struct str format, struct str type, 
 static enum err push_kind(struct spec *s, const struct head *h, struct str type, struct fault *f)
 {
     struct str version = head_get(h, STR("connect-protocol-version"));
-    struct str base = media_type(type);
+    struct str base = media_type(type), charset;
+    char text[16];
 
     if (version.len && !str_eq(version, STR("1")))
         return fault_set(f, E_BAD_REQUEST, "Connect-Protocol-Version must be 1");
@@ -63,6 +64,7 @@ static enum err push_kind(struct spec *s, const struct head *h, struct str type,
                          base.len > 64 ? 64 : (int)base.len, base.p);
     else
         return fault_set(f, E_UNSUPPORTED_TYPE, "Content-Type must be application/proto or application/json");
+    s->charset = media_param(type, STR("charset"), text, sizeof text, &charset) && str_eq_nocase(charset, STR("utf-8"));
     return E_OK;
 }
 

@@ -12,6 +12,7 @@ struct spec {
     struct upload_spec upload;
     struct buf params;
     char boundary[BOUNDARY_MAX];
+    bool charset; /* the JSON type of the request says utf-8 */
 };
 /* Fills s for the request. Not E_OK: f says what is wrong. Free in any case. */
 enum err spec_make(struct spec *s, const struct request *r, struct fault *f) MUST_CHECK;

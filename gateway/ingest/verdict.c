@@ -55,7 +55,7 @@ void verdict_reply(const struct verdict *v, const char *success_type, struct rep
     } else {
         out->status = 200;
         out->content_type = success_type;
-        if (success_type && str_eq(str_of(success_type), STR("application/json")))
+        if (str_starts(str_of(success_type), STR("application/json")))
             buf_str(&out->body, STR("{}"));
     }
 }
