@@ -292,7 +292,7 @@ struct doc_node *doc_parse(const struct source *s, struct str yaml)
         return NULL;
     }
     yaml_parser_set_encoding(&p, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&p, (const unsigned char *)yaml.p, yaml.len);
+    yaml_parser_set_input_string(&p, (const unsigned char *)(yaml.len ? yaml.p : ""), yaml.len);
     bool good = read_events(&b, &p);
     yaml_parser_delete(&p);
     if (!good)

@@ -339,6 +339,11 @@ static void test_load(void **state)
     assert_int_equal(c->memory, 1 << 30);
     conf_free(c);
     unsetenv("FLAMEGATE_CONFIG");
+    write_file(path, ""); /* an empty file has the defaults */
+    c = conf_load(path, &e);
+    assert_non_null(c);
+    assert_int_equal(c->memory, 256 << 20);
+    conf_free(c);
     assert_int_equal(e.count, 0);
     unlink(path);
     assert_null(conf_load(path, &e));
