@@ -1,7 +1,8 @@
 #!/bin/sh
 # One table: what an upload costs, stage by stage and as a whole, beside what this machine needs at least for the same bytes.
 # Medians of several rounds in which all contenders take turns, so that what else the machine does hits all of them alike.
-# BENCH_QUICK=1: one short round. Writes to build/bench only; talks to 127.0.0.1 only; every load ends by itself.
+# usage: run.sh [parts] [costs] [durable] [lag] [ready]; all of them without arguments. BENCH_QUICK=1: one short round.
+# Writes to build/bench only; talks to 127.0.0.1 only; every load ends by itself.
 set -eu
 cd "$(dirname "$0")/.."
 out=build/bench
@@ -159,16 +160,21 @@ ready() {
     done
 }
 
+# The parts on their own: decoding stage by stage, and the store without HTTP in front of it.
+parts() {
+    for part in stages store; do
+        [ ! -x $out/$part ] || { say $part; args=; [ $part = stages ] && for b in $bodies; do args="$args $out/bodies/$b.pb.gz"; done; timeout 30 $on_second $out/$part $args || echo "bench: $part failed"; echo; }
+    done
+}
+
 build
 : >$results
 [ -x "$gate" ] || { echo "bench: $gate is missing: make all"; exit 1; }
-costs
-durable
-lag null
-lag sqlite
-ready
-# The parts on their own: decoding stage by stage, and the store without HTTP in front of it.
-for part in stages store; do
-    [ ! -x $out/$part ] || { say $part; timeout 30 $on_second $out/$part || echo "bench: $part failed"; echo; }
+for section in ${*:-parts costs durable lag ready}; do
+    case $section in
+    lag) lag null; lag sqlite ;;
+    parts | costs | durable | ready) $section ;;
+    *) echo "bench: no section $section"; exit 2 ;;
+    esac
 done
 $python bench/table.py $out
