@@ -192,7 +192,7 @@ static enum step pass_on(struct push_proto *d, struct str *in, uint32_t *budget)
     in->len -= taken;
     d->pos += taken;
     d->need -= taken;
-    if (s == STEP_MORE && d->need == 0)
+    if (s != STEP_FAIL && d->need == 0) /* what the payload still holds, its end flushes */
         d->state = P_PAYLOAD_END;
     return s;
 }

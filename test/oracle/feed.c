@@ -30,12 +30,14 @@ static bool feed_piece(struct upload *u, struct str piece, const struct feed_pla
 
 static bool feed_all(struct upload *u, struct str body, const struct feed_plan *plan)
 {
-    size_t at = 0;
+    size_t at = 0, next = 0;
 
     while (at < body.len) {
         size_t end = plan->piece && plan->piece < body.len - at ? at + plan->piece : body.len;
-        if (plan->cut > at && plan->cut < end)
-            end = plan->cut;
+        while (next < plan->n_cuts && plan->cuts[next] <= at)
+            next++;
+        if (next < plan->n_cuts && plan->cuts[next] < end)
+            end = plan->cuts[next];
         if (!feed_piece(u, (struct str){body.p + at, end - at}, plan))
             return false;
         at = end;

@@ -4,10 +4,11 @@
 
 #include "codecs/upload.h"
 
-/* cut: a border after that many bytes (0: none); piece: borders every so many (0: none); budget: of each call (0:
+/* cuts: borders after so many bytes, ascending; piece: borders every so many (0: none); budget: of each call (0:
  * plenty). */
 struct feed_plan {
-    size_t cut, piece;
+    const size_t *cuts;
+    size_t n_cuts, piece;
     uint32_t budget;
 };
 /* The finished upload, or NULL with *f saying why it was refused as a whole. */
