@@ -11,7 +11,11 @@ python=${PYTHON:-/usr/bin/python3}
 results=$out/results.jsonl
 bodies="real-cpu-15s real-heap large-1m large-4m large-4m-lab2560"
 small=$out/bodies/real-cpu-15s.open
-if [ -n "${BENCH_QUICK:-}" ]; then rounds=1 long=1 floor=0.3 many=2000; else rounds=3 long=1.5 floor=0.4 many=10000; fi
+if [ -n "${BENCH_QUICK:-}" ]; then
+    rounds=1 long=1 floor=0.3 many=2000 flood=3
+else
+    rounds=3 long=1.5 floor=0.4 many=10000 flood=8
+fi
 pids=
 
 say() { if [ -t 2 ]; then echo "bench: $*" >&2; fi; }
@@ -136,14 +140,19 @@ durable() {
     stop
 }
 
+# How long the loop's thread (the process's first one) was ready to run but had no core, in ms since its start.
+starved() { awk '{ printf "%.0f\n", $2 / 1e6 }' /proc/$gate_pid/task/$gate_pid/schedstat; }
+
 lag() { # STORE: the loop's lag while four clients send 16 MiB each and a fifth small ones
     say "loop lag with $1"
     gate_start lag "$1:" ""
-    $out/load -l "big/$1" -k ingest -u $gate_at -b $out/bodies/huge-16m.pb -c 4 -d 3 -a big -p $gate_pid >>$results &
+    $on_first $out/load -l "big/$1" -k ingest -u $gate_at -b $out/bodies/huge-16m.pb -c 4 -d $flood -a big -p $gate_pid >>$results &
     big=$!
     sleep 0.2
     curl -s "http://$gate_admin/metrics" >$out/lag-$1.before || :
-    load "small/$1" -k ingest -u $gate_at -b $small -c 1 -d 2.5 -a small
+    before=$(starved)
+    load "small/$1" -k ingest -u $gate_at -b $small -c 1 -d $flood -a small
+    note "starved/$1" $(($(starved) - before))
     curl -s "http://$gate_admin/metrics" >$out/lag-$1.after || :
     wait $big || :
     stop
@@ -163,12 +172,18 @@ ready() {
 # The parts on their own: decoding stage by stage, and the store without HTTP in front of it.
 parts() {
     for part in stages store; do
-        [ ! -x $out/$part ] || { say $part; args=; [ $part = stages ] && for b in $bodies; do args="$args $out/bodies/$b.pb.gz"; done; timeout 30 $on_second $out/$part $args || echo "bench: $part failed"; echo; }
+        [ -x $out/$part ] || continue
+        say $part
+        files=
+        [ $part = store ] || for b in $bodies; do files="$files $out/bodies/$b.pb.gz"; done
+        timeout 30 $on_second $out/$part $files || echo "bench: $part failed"
+        echo
     done
 }
 
 build
 : >$results
+rm -f $out/lag-*
 [ -x "$gate" ] || { echo "bench: $gate is missing: make all"; exit 1; }
 for section in ${*:-parts costs durable lag ready}; do
     case $section in
