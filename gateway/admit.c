@@ -15,7 +15,9 @@ struct admit {
     uint64_t patience_ms;
     const struct admit_events *ev;
     size_t granted, waiting;
-    struct ticket *oldest, *youngest; /* everyone inside */
+    size_t n_inside;                  /* in the list of age */
+    size_t inside;                    /* what those hold together */
+    struct ticket *oldest, *youngest; /* by age: everyone inside who may still grow, and sealed ones that must wait */
     struct project *projects, **last;
     bool serving; /* guards against recursion: callbacks may leave or grow */
     bool again;
@@ -30,6 +32,8 @@ static void inside_push(struct admit *a, struct ticket *t)
     else
         a->oldest = t;
     a->youngest = t;
+    a->n_inside++;
+    a->inside += t->granted;
 }
 
 static void inside_drop(struct admit *a, struct ticket *t)
@@ -43,6 +47,8 @@ static void inside_drop(struct admit *a, struct ticket *t)
     else
         a->youngest = t->prev;
     t->prev = t->next = NULL;
+    a->n_inside--;
+    a->inside -= t->granted;
 }
 
 /* Whether t may hold `total` so that the oldest can still reach the maximum. */
@@ -55,8 +61,22 @@ static bool fits(const struct admit *a, const struct ticket *t, size_t total)
     return sum + aside <= a->capacity;
 }
 
+/* Whether t may grow to `total`: the oldest whenever it fits, the others only while newcomers keep their half of the
+ * rest. */
+static bool may_grow(const struct admit *a, const struct ticket *t, size_t total)
+{
+    if (!fits(a, t, total))
+        return false;
+    if (t == a->oldest)
+        return true;
+    size_t others = a->inside - a->oldest->granted - t->granted + total, firsts = (a->n_inside - 1) * a->first;
+    return others <= firsts + (a->capacity - a->max) / 2;
+}
+
+/* t is in the list of age. */
 static void give(struct admit *a, struct ticket *t, size_t total)
 {
+    a->inside += total - t->granted;
     a->granted += total - t->granted;
     t->granted = total;
     t->wants = 0;
@@ -122,14 +142,27 @@ static void waiter_drop(struct admit *a, struct ticket *t)
 static struct ticket *next_grower(const struct admit *a)
 {
     for (struct ticket *t = a->oldest; t; t = t->next)
-        if (t->state == TICKET_GROWING && fits(a, t, t->wants))
+        if (t->state == TICKET_GROWING && may_grow(a, t, t->wants))
             return t;
     return NULL;
+}
+
+/* A sealed oldest makes way once the next one could reach the maximum beside what it holds. */
+static void make_way(struct admit *a)
+{
+    while (a->oldest && a->oldest->state == TICKET_SEALED) {
+        struct ticket *t = a->oldest, *next = t->next;
+        if (a->granted + a->max - (next ? next->granted : 0) > a->capacity)
+            return;
+        inside_drop(a, t);
+        t->state = TICKET_ASIDE;
+    }
 }
 
 /* Growers come before newcomers: what is inside must get out first. */
 static bool serve_one(struct admit *a)
 {
+    make_way(a);
     struct ticket *t = next_grower(a);
     if (t) {
         give(a, t, t->wants);
@@ -220,7 +253,7 @@ enum admit_answer admit_grow(struct admit *a, struct ticket *t, size_t total)
         return ADMIT_YES;
     if (total > a->max)
         return ADMIT_NO;
-    if (fits(a, t, total)) {
+    if (may_grow(a, t, total)) {
         give(a, t, total);
         return ADMIT_YES;
     }
@@ -229,13 +262,19 @@ enum admit_answer admit_grow(struct admit *a, struct ticket *t, size_t total)
     return ADMIT_WAIT;
 }
 
-void admit_shrink(struct admit *a, struct ticket *t, size_t total)
+void admit_seal(struct admit *a, struct ticket *t, size_t total)
 {
     ASSERT(t->state == TICKET_IN);
-    if (total >= t->granted)
-        return;
-    a->granted -= t->granted - total;
-    t->granted = total;
+    if (total < t->granted) {
+        a->granted -= t->granted - total;
+        a->inside -= t->granted - total;
+        t->granted = total;
+    }
+    t->state = TICKET_SEALED;
+    if (t != a->oldest) {
+        inside_drop(a, t);
+        t->state = TICKET_ASIDE;
+    }
     serve(a);
 }
 
@@ -246,7 +285,8 @@ void admit_leave(struct admit *a, struct ticket *t)
     if (t->state == TICKET_WAITING) {
         waiter_drop(a, t);
     } else {
-        inside_drop(a, t);
+        if (t->state != TICKET_ASIDE)
+            inside_drop(a, t);
         a->granted -= t->granted;
         t->granted = 0;
     }

@@ -18,6 +18,8 @@ enum ticket_state {
     TICKET_WAITING, /* for its first bytes */
     TICKET_IN,      /* may use `granted` */
     TICKET_GROWING, /* in, paused until `wants` is granted */
+    TICKET_SEALED,  /* holds `granted` to the end, still in the order of age */
+    TICKET_ASIDE,   /* the same, no longer in it */
 };
 
 /* Embedded in a request, zeroed at first. The project's bytes outlive the ticket. */
@@ -45,8 +47,8 @@ enum admit_answer { ADMIT_YES, ADMIT_WAIT, ADMIT_NO };
 enum admit_answer admit_arrive(struct admit *a, struct ticket *t, struct str project, uint64_t now_ms) MUST_CHECK;
 /* It needs `total` bytes in all. YES: has them. WAIT: granted follows. NO: more than max, it can never have them. */
 enum admit_answer admit_grow(struct admit *a, struct ticket *t, size_t total) MUST_CHECK;
-/* Gives back what is above `total`, for one that has sealed its records and freed the rest. */
-void admit_shrink(struct admit *a, struct ticket *t, size_t total);
+/* It has sealed its records and freed the rest: gives back what is above `total`, and never grows again. */
+void admit_seal(struct admit *a, struct ticket *t, size_t total);
 /* Finished or gone, in any state; TICKET_NONE is fine. */
 void admit_leave(struct admit *a, struct ticket *t);
 /* Times out those whose deadline has come. Returns the next deadline, 0 if nobody waits. */

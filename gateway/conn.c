@@ -1,6 +1,6 @@
 /*
- * Connections. Callbacks note what happened and call conn_pump; conn_advance moves bytes through the parser into the
- * request until the input, the turn or the request's patience is used up; watch_socket alone decides whether the socket
+ * Connections. Callbacks note what happened and call conn_pump; exchange.c moves bytes through the parser into the
+ * request until the input or the turn is used up, or the request waits; watch_socket alone decides whether the socket
  * is read.
  */
 #include "gateway/conn.h"
@@ -10,19 +10,13 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 
-#include "gateway/http.h"
+#include "gateway/conn_parts.h"
 #include "gateway/ingest/told.h"
-#include "gateway/input.h"
-#include "gateway/log.h"
-#include "gateway/request.h"
 
 enum {
-    SLICE_BYTES = 16 << 10,
-    FEED_BUDGET = 64 << 10, /* units of upload_feed between two looks at the clock */
-    PEEK_BYTES = 4 << 10,   /* read while a request waits, so that we see its client go */
+    PEEK_BYTES = 4 << 10, /* read while a request waits, so that we see its client go */
     LINGER_MS = 2000,
     LINGER_BYTES = 1 << 20,
-    PACE_MS = 10000, /* who holds memory must send PACE_BYTES in this time */
     PACE_BYTES = 640 << 10,
 };
 
@@ -32,37 +26,10 @@ const char *const conn_state_names[CONN_STATES] = {
 #undef X
 };
 
-struct conn {
-    struct app *app;
-    struct conn *prev, *next;
-    uv_tcp_t tcp;
-    uv_timer_t timer;
-    unsigned open_handles;
-    struct turn_entry entry;
-    enum route_where where;
-    enum conn_state state;
-    bool reading, eof;
-    bool body_ended;  /* the parser has seen the end of this message */
-    bool close_after; /* behind the answer under way */
-    bool counted;     /* this request is in requests_received */
-    struct http *http;
-    struct input input;
-    struct request *request; /* BODY to REPLY */
-    struct told *told;       /* of the last answer */
-    uint64_t request_ns;     /* first byte of this request, or accept */
-    uint64_t body_left_ms, pace_left_ms, armed_ms, pace_bytes;
-    struct reply reply;
-    struct buf reply_head;
-    size_t reply_left; /* bytes not yet taken by the kernel when the timer last looked */
-    uv_write_t write;
-    uv_shutdown_t shutdown;
-    size_t lingered;
-};
-
 static void conn_pump(struct conn *c);
 static void on_timer(uv_timer_t *t);
 
-static void release_told(struct conn *c, bool reset)
+void conn_forget_told(struct conn *c, bool reset)
 {
     if (reset && c->told)
         told_untold(c->told);
@@ -88,7 +55,7 @@ static void disarm_body(struct conn *c)
     uv_timer_stop(&c->timer);
 }
 
-static void set_state(struct conn *c, enum conn_state to)
+void conn_set_state(struct conn *c, enum conn_state to)
 {
     static const unsigned may[CONN_STATES] = {
         [CONN_IDLE] = 1u << CONN_HEAD | 1u << CONN_CLOSING,
@@ -160,15 +127,15 @@ static void drop_request(struct conn *c, enum close_reason why)
         request_free(r);
 }
 
-static void conn_close(struct conn *c, enum close_reason why, bool reset)
+void conn_close(struct conn *c, enum close_reason why, bool reset)
 {
     if (c->state == CONN_CLOSING)
         return;
     drop_request(c, why);
-    release_told(c, reset);
+    conn_forget_told(c, reset);
     turn_drop(&c->app->turn, &c->entry);
     c->app->metrics.closed[why]++;
-    set_state(c, CONN_CLOSING);
+    conn_set_state(c, CONN_CLOSING);
     uv_close((uv_handle_t *)&c->tcp, on_handle_closed);
     uv_close((uv_handle_t *)&c->timer, on_handle_closed);
 }
@@ -280,7 +247,7 @@ static void linger(struct conn *c)
         conn_close(c, c->eof ? CLOSE_PEER : CLOSE_REPLIED, unacknowledged(c));
         return;
     }
-    set_state(c, CONN_LINGER);
+    conn_set_state(c, CONN_LINGER);
     input_free(&c->input, &c->app->ledger);
     watch_socket(c);
 }
@@ -309,7 +276,7 @@ static void replied(struct conn *c)
     }
     c->body_ended = false;
     c->request_ns = uv_hrtime();
-    set_state(c, input_len(&c->input) ? CONN_HEAD : CONN_IDLE);
+    conn_set_state(c, input_len(&c->input) ? CONN_HEAD : CONN_IDLE);
     if (input_len(&c->input))
         turn_push(&c->app->turn, &c->entry);
     watch_socket(c);
@@ -349,7 +316,7 @@ void conn_reply(struct conn *c, struct reply *r, bool close)
         conn_close(c, CLOSE_ERROR, false);
         return;
     }
-    set_state(c, CONN_REPLY);
+    conn_set_state(c, CONN_REPLY);
     if (uv_write(&c->write, (uv_stream_t *)&c->tcp, bufs, n, on_written) != 0)
         conn_close(c, CLOSE_PEER, true);
     else
@@ -369,7 +336,7 @@ void conn_continue(struct conn *c)
 
 void conn_remember(struct conn *c, struct told *t)
 {
-    release_told(c, false);
+    conn_forget_told(c, false);
     c->told = t;
 }
 
@@ -377,135 +344,9 @@ void conn_resume(struct conn *c)
 {
     if (c->state != CONN_WAIT)
         return;
-    set_state(c, CONN_BODY);
+    conn_set_state(c, CONN_BODY);
     turn_push(&c->app->turn, &c->entry);
     watch_socket(c);
-}
-
-static void answer_refusal(struct conn *c)
-{
-    struct reply r = {0};
-
-    request_refusal(c->request, &r);
-    conn_reply(c, &r, false);
-}
-
-/* The stream is no HTTP: an answer, and the end. */
-static void refuse_stream(struct conn *c)
-{
-    struct reply r = {0};
-
-    if (c->request && !c->request->refused)
-        request_refuse_with(c->request, http_fault(c->http));
-    reply_fault(&r, http_fault(c->http));
-    input_free(&c->input, &c->app->ledger);
-    conn_reply(c, &r, true);
-}
-
-static void wait_if(struct conn *c, enum pump p)
-{
-    if (p != PUMP_WAIT || c->state != CONN_BODY)
-        return;
-    if (!input_keep(&c->input, &c->app->ledger))
-        conn_close(c, CLOSE_ERROR, false);
-    else
-        set_state(c, CONN_WAIT);
-}
-
-static void start_request(struct conn *c)
-{
-    struct head *h = http_take_head(c->http);
-    struct request *r = h ? request_new(c->app, c, c->where, h, c->request_ns) : NULL;
-
-    if (!r) {
-        conn_close(c, CLOSE_ERROR, false);
-        return;
-    }
-    c->request = r;
-    c->body_left_ms = c->app->conf->body_ms;
-    c->pace_left_ms = PACE_MS;
-    c->pace_bytes = 0;
-    set_state(c, CONN_BODY);
-    if (!r->refused)
-        wait_if(c, r->handler->begin(r));
-}
-
-/* One slice through the parser. */
-static void parse(struct conn *c)
-{
-    struct input *in = &c->input;
-    size_t n = in->raw_len < SLICE_BYTES ? in->raw_len : SLICE_BYTES, used, body;
-
-    if (!c->counted && n) {
-        c->counted = true;
-        c->app->metrics.plain[M_requests_received]++;
-        c->request_ns = uv_hrtime();
-        release_told(c, false);
-    }
-    if (c->state == CONN_IDLE)
-        set_state(c, CONN_HEAD);
-    enum http_step step = http_feed(c->http, in->raw, n, &used, &body);
-    in->body = in->raw;
-    in->body_len = body;
-    in->raw += used;
-    in->raw_len -= used;
-    c->app->metrics.plain[M_received_wire] += body;
-    if (step == HTTP_REFUSED)
-        refuse_stream(c);
-    else if (step == HTTP_HEAD_DONE)
-        start_request(c);
-    else if (step == HTTP_ALL_DONE)
-        c->body_ended = true;
-}
-
-/* Gives the request what it can take. Returns whether there is more to do now. */
-static bool feed(struct conn *c)
-{
-    struct request *r = c->request;
-    struct str s = {c->input.body, c->input.body_len};
-    uint32_t budget = FEED_BUDGET;
-
-    if (r->refused) {
-        c->input.body_len = 0;
-        return true;
-    }
-    enum pump p = s.len ? r->handler->feed(r, &s, &budget) : r->handler->end(r, &budget);
-    if (c->request != r) /* answered, and the connection died of it */
-        return false;
-    r->body_bytes += c->input.body_len - s.len;
-    c->pace_bytes += c->input.body_len - s.len;
-    c->input.body = c->input.body + (c->input.body_len - s.len);
-    c->input.body_len = s.len;
-    wait_if(c, p);
-    return c->state == CONN_BODY;
-}
-
-static bool advance_body(struct conn *c)
-{
-    if (c->input.body_len)
-        return feed(c);
-    if (c->body_ended && c->request->refused)
-        answer_refusal(c);
-    else if (c->body_ended)
-        return feed(c);
-    else if (c->input.raw_len || !c->request->head->has_body)
-        parse(c);
-    else if (c->request->refused)
-        answer_refusal(c);
-    else
-        return false;
-    return true;
-}
-
-/* false: nothing to do for now. */
-static bool advance(struct conn *c)
-{
-    if (c->state == CONN_BODY)
-        return advance_body(c);
-    if (c->state > CONN_BODY || c->input.raw_len == 0)
-        return false;
-    parse(c);
-    return true;
 }
 
 static void conn_pump(struct conn *c)
@@ -513,7 +354,7 @@ static void conn_pump(struct conn *c)
     bool more = true;
 
     while (c->state <= CONN_BODY && more && turn_left(&c->app->turn))
-        more = advance(c);
+        more = exchange_advance(c);
     if (c->state == CONN_CLOSING)
         return;
     if (!input_keep(&c->input, &c->app->ledger)) {

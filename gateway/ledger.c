@@ -47,12 +47,12 @@ uint64_t ledger_total(const struct ledger *l)
 
 uint64_t ledger_share_requests(uint64_t limit)
 {
-    return limit / 8 * 5;
+    return limit / 8 * 6;
 }
 
 uint64_t ledger_share_queries(uint64_t limit)
 {
-    return limit / 4;
+    return limit / 8;
 }
 
 uint64_t ledger_share_symbols(uint64_t limit)

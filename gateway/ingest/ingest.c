@@ -153,7 +153,7 @@ static void submit_all(struct ingest *in)
     }
     release_upload(in);
     if (in->ticket.state == TICKET_IN)
-        admit_shrink(app->admit, &in->ticket, bytes);
+        admit_seal(app->admit, &in->ticket, bytes);
 }
 
 /* upload_finish has run. Not from inside the store or admission: may answer. */
