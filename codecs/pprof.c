@@ -53,12 +53,12 @@ static bool id_code(struct pprof *d, uint64_t id, uint32_t *code)
     return id < PPROF_WIDE || pprof_wide(d, id, code);
 }
 
+/* Into what is there already: a message that is sent in two pieces is merged. */
 static enum step read_type(struct pprof *d, struct str msg, struct pprof_type *t)
 {
     struct pb c = pb_of(msg);
     struct pb_field f;
 
-    *t = (struct pprof_type){0};
     while (pb_next(&c, &f)) {
         if (f.num > 2)
             continue;
@@ -71,7 +71,7 @@ static enum step read_type(struct pprof *d, struct str msg, struct pprof_type *t
 
 static enum step add_type(struct pprof *d, struct str msg)
 {
-    struct pprof_type t;
+    struct pprof_type t = {0};
     enum step s = read_type(d, msg, &t);
 
     if (s != STEP_MORE)

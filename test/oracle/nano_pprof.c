@@ -48,6 +48,8 @@ static bool on_number(pb_istream_t *s, const pb_field_t *field, void **arg)
     uint64_t v;
 
     (void)field;
+    if (s->bytes_left == 0) /* an empty packed field gets its call too */
+        return true;
     if (!pb_decode_varint(s, &v))
         return false;
     *(uint64_t *)push(in->n->a, in->list, sizeof v) = v;

@@ -1,0 +1,17 @@
+/* Compressed bodies: gzip and zstd as Content-Encoding and gzip as payload, of folded text. The first byte says which,
+ * and how it is cut. */
+#include "test/oracle/feed_same.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    struct upload_spec spec = feed_spec(UPLOAD_FOLDED);
+    struct fault f = {0};
+
+    if (n == 0)
+        return 0;
+    spec.coding = (enum coding)(data[0] % 3);
+    upload_free(feed_same(&spec, (struct str){(const char *)data + 1, n - 1}, data[0], &f));
+    return 0;
+}
