@@ -40,6 +40,19 @@ enum err ask_no_memory(struct ask *a)
     return arena_over_limit(a->arena) ? ask_too_large(a) : fault_set(&a->fault, E_NO_MEMORY, NULL);
 }
 
+enum err ask_spend(struct ask *a, size_t used)
+{
+    ASSERT(a->arena == a->first);
+    used += arena_used(a->first);
+    if (used >= a->q->memory_limit)
+        return ask_too_large(a);
+    struct arena *rest = arena_new(a->q->memory_limit - used);
+    if (!rest)
+        return fault_set(&a->fault, E_NO_MEMORY, NULL);
+    a->arena = rest;
+    return E_OK;
+}
+
 enum err ask_format(struct ask *a, const char *const *names, size_t n, size_t *which)
 {
     struct str wanted = a->params.value[PARAM_FORMAT];
@@ -113,7 +126,7 @@ enum err ask_open(struct ask *a, const struct query *q, uint32_t allowed, struct
 {
     a->q = q;
     a->answer = answer;
-    a->arena = arena_new(q->memory_limit / 4);
+    a->arena = a->first = arena_new(q->memory_limit / 4);
     if (!a->arena)
         return fault_set(&a->fault, E_NO_MEMORY, NULL);
     hash_key_random(&a->key);
@@ -125,6 +138,8 @@ void ask_close(struct ask *a)
 {
     selector_free(a->selector);
     a->selector = NULL;
+    if (a->first != a->arena)
+        arena_free(a->first);
     arena_free(a->arena);
-    a->arena = NULL;
+    a->arena = a->first = NULL;
 }

@@ -19,6 +19,7 @@ struct ask {
     uint32_t limit;        /* 0: the endpoint's own default */
     struct str rest;       /* of the path, decoded: NAME of labels, ID of profiles */
     struct arena *arena;   /* of the answer's own tables */
+    struct arena *first;   /* where parameters are; the same, until ask_spend */
     struct hash_key key;   /* of tables over client bytes; random */
     struct answer *answer; /* its body is written last */
     struct fault fault;    /* the first thing that went wrong */
@@ -36,6 +37,8 @@ enum err ask_alive(struct ask *a) MUST_CHECK;
 enum err ask_look(struct ask *a) MUST_CHECK;
 /* After a NULL from the arena. */
 enum err ask_no_memory(struct ask *a);
+/* Other things hold `used` bytes now: from here on the answer's tables may take what is left of the limit. */
+enum err ask_spend(struct ask *a, size_t used) MUST_CHECK;
 /* "query.memory_limit" in words. */
 enum err ask_too_large(struct ask *a);
 

@@ -111,6 +111,15 @@ static enum err load_symbols(struct gathering *in)
     return E_OK;
 }
 
+/* What a result holds, nearly: its columns, the table from stacks to rows, labels. */
+static size_t merged_bytes(const struct merged *m)
+{
+    if (!m)
+        return 0;
+    size_t row = sizeof(*m->stack) + sizeof(*m->set) + m->n_types * sizeof(**m->values) + 4 * sizeof(uint64_t);
+    return m->n_rows * row + m->n_sets * (sizeof(*m->labels) + sizeof(*m->set_at));
+}
+
 enum err gather(struct ask *a, enum gather_types types, bool by_labels, struct gathered *g)
 {
     struct gathering in = {.ask = a, .g = g};
@@ -135,7 +144,7 @@ enum err gather(struct ask *a, enum gather_types types, bool by_labels, struct g
         e = load_symbols(&in);
     if (e == E_OK && g->tally.profiles)
         g->merged = merge_result(g->merge);
-    return e;
+    return e ? e : ask_spend(a, merged_bytes(g->merged) + symtab_bytes(g->symtab));
 }
 
 void gather_close(struct gathered *g)

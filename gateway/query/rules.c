@@ -30,7 +30,7 @@ const char *rule_field_name(enum rule_field f)
 
 const char *rule_how_name(enum rule_how h)
 {
-    static const char *const names[] = {"is", "starts", "ends", "contains", "package", "class"};
+    static const char *const names[] = {"is", "starts", "ends", "contains", "package", "lacks", "class"};
     return names[h];
 }
 
@@ -39,8 +39,8 @@ static bool contains(struct str s, struct str part)
     return part.len <= s.len && memmem(s.p, s.len, part.p, part.len) != NULL;
 }
 
-/* How a language shows: by the end of its files, by what names begin with or hold, by its agents. */
-enum sign_kind { SIGN_FILE_ENDS, SIGN_FILE_STARTS, SIGN_NAME_STARTS, SIGN_NAME_HOLDS, SIGN_SPY };
+/* How a language shows: by the end of its files, by what names begin with or hold. */
+enum sign_kind { SIGN_FILE_ENDS, SIGN_FILE_STARTS, SIGN_NAME_STARTS, SIGN_NAME_HOLDS };
 static const struct {
     enum sign_kind kind;
     const char *text;
@@ -70,15 +70,6 @@ static const struct {
     {SIGN_FILE_ENDS, ".h", LANG_NATIVE},
     {SIGN_FILE_ENDS, ".s", LANG_GO},
     {SIGN_FILE_ENDS, ".S", LANG_NATIVE},
-    {SIGN_SPY, "gospy", LANG_GO},
-    {SIGN_SPY, "pyspy", LANG_PYTHON},
-    {SIGN_SPY, "pyroscope-python", LANG_PYTHON},
-    {SIGN_SPY, "nodespy", LANG_NODE},
-    {SIGN_SPY, "javaspy", LANG_JAVA},
-    {SIGN_SPY, "alloy.java", LANG_JAVA},
-    {SIGN_SPY, "rbspy", LANG_RUBY},
-    {SIGN_SPY, "dotnetspy", LANG_DOTNET},
-    {SIGN_SPY, "pyroscope-rs", LANG_RUST},
     {SIGN_NAME_STARTS, "node:", LANG_NODE},
     {SIGN_NAME_HOLDS, "node_modules/", LANG_NODE},
     {SIGN_NAME_HOLDS, ".js:", LANG_NODE},
@@ -109,32 +100,48 @@ static const struct {
     {SIGN_NAME_STARTS, "(idle)", LANG_NODE},
 };
 
-enum language rules_language(const struct place *p, struct str spy)
+static const struct {
+    const char *spy;
+    enum language language;
+} agents[] = {
+    {"gospy", LANG_GO},     {"pyspy", LANG_PYTHON},     {"pyroscope-python", LANG_PYTHON},
+    {"nodespy", LANG_NODE}, {"javaspy", LANG_JAVA},     {"alloy.java", LANG_JAVA},
+    {"rbspy", LANG_RUBY},   {"dotnetspy", LANG_DOTNET}, {"pyroscope-rs", LANG_RUST},
+};
+
+enum language rules_agent_language(struct str spy)
+{
+    for (size_t i = 0; i < COUNTOF(agents); i++)
+        if (str_eq(spy, str_of(agents[i].spy)))
+            return agents[i].language;
+    return LANG_ANY;
+}
+
+static bool shows(enum sign_kind kind, struct str text, const struct place *p)
+{
+    switch (kind) {
+    case SIGN_FILE_ENDS:
+        return str_ends(p->file, text);
+    case SIGN_FILE_STARTS:
+        return str_starts(p->file, text);
+    case SIGN_NAME_STARTS:
+        return str_starts(p->function, text);
+    case SIGN_NAME_HOLDS:
+        return contains(p->function, text);
+    }
+    return false;
+}
+
+enum language rules_language(const struct place *p, enum language fallback)
 {
     for (size_t i = 0; i < COUNTOF(signs); i++) {
-        struct str text = str_of(signs[i].text);
-        bool fits = false;
-        switch (signs[i].kind) {
-        case SIGN_FILE_ENDS:
-            fits = str_ends(p->file, text);
-            break;
-        case SIGN_FILE_STARTS:
-            fits = str_starts(p->file, text);
-            break;
-        case SIGN_NAME_STARTS:
-            fits = str_starts(p->function, text);
-            break;
-        case SIGN_NAME_HOLDS:
-            fits = contains(p->function, text);
-            break;
-        case SIGN_SPY:
-            fits = str_eq(spy, text);
-            break;
-        }
-        if (fits)
+        bool by_name = signs[i].kind == SIGN_NAME_STARTS || signs[i].kind == SIGN_NAME_HOLDS;
+        if (by_name && fallback != LANG_ANY)
+            return fallback;
+        if (shows(signs[i].kind, str_of(signs[i].text), p))
             return signs[i].language;
     }
-    return LANG_ANY;
+    return fallback;
 }
 
 static bool class_starts(struct str s, struct str pattern)
@@ -158,6 +165,8 @@ static bool fits_text(enum rule_how how, struct str s, struct str pattern)
         return str_ends(s, pattern);
     case HOW_CONTAINS:
         return contains(s, pattern);
+    case HOW_LACKS:
+        return !contains(s, pattern);
     case HOW_PACKAGE:
         return s.len > pattern.len && str_starts(s, pattern) && (s.p[pattern.len] == '.' || s.p[pattern.len] == '/');
     case HOW_CLASS:

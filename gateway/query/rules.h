@@ -25,6 +25,7 @@ enum rule_how {
     HOW_ENDS,
     HOW_CONTAINS,
     HOW_PACKAGE, /* the pattern, then '.' or '/' */
+    HOW_LACKS,   /* the opposite of contains */
     HOW_CLASS,   /* begins with the pattern, whose '/' may be a '.' */
 };
 struct rule {
@@ -43,8 +44,10 @@ extern const size_t n_rules;
 struct place {
     struct str function, file, mapping;
 };
-/* By the frame, else by the agent that sent it (pyroscope_spy). */
-enum language rules_language(const struct place *p, struct str spy);
+/* The language that an agent (pyroscope_spy) is for; LANG_ANY: not known. */
+enum language rules_agent_language(struct str spy);
+/* By the frame's file; else `fallback`, where that is known; else by what its name looks like. */
+enum language rules_language(const struct place *p, enum language fallback);
 enum owner rules_owner(const struct place *p, enum language language);
 
 const char *language_name(enum language l);

@@ -76,14 +76,6 @@ static enum err describe(struct stacks *s, const struct symframe *frame, struct 
     return E_OK;
 }
 
-static bool is_own(const struct stacks *s, const struct symframe *frame, const struct fn *f)
-{
-    struct place place = {f->id.name, f->id.file, frame->mapping ? frame->mapping->file : (struct str){NULL, 0}};
-    if (!frame->function || frame->flags & FRAME_FOLDED)
-        return false;
-    return rules_owner(&place, rules_language(&place, s->g->spy)) == OWNER_OWN;
-}
-
 static enum err learn(struct stacks *s, const struct symframe *frame, struct known_frame *k)
 {
     struct fn f;
@@ -94,11 +86,49 @@ static enum err learn(struct stacks *s, const struct symframe *frame, struct kno
         return e;
     struct fn *row = &s->fns[k->fn];
     k->frame = frame;
-    k->own = is_own(s, frame, &f);
-    row->own_code = row->own_code || k->own;
     if (f.line > 0 && (row->line <= 0 || f.line < row->line))
         row->line = f.line;
     return E_OK;
+}
+
+static struct place place_of(const struct stacks *s, const struct known_frame *k)
+{
+    const struct identity *id = &s->fns[k->fn].id;
+    return (struct place){id->name, id->file, k->frame->mapping ? k->frame->mapping->file : (struct str){NULL, 0}};
+}
+
+/* The language of frames that do not show it: of the agent; else of most frames, where they are all of one service. */
+static enum language common_language(const struct stacks *s)
+{
+    uint32_t votes[LANG_COUNT] = {0};
+    enum language most = rules_agent_language(s->g->spy);
+    if (most != LANG_ANY || s->g->n_services != 1)
+        return most;
+    for (uint32_t i = 0; i < s->cap_known; i++) {
+        if (!s->known[i].frame)
+            continue;
+        struct place p = place_of(s, &s->known[i]);
+        votes[rules_language(&p, LANG_ANY)]++;
+    }
+    votes[LANG_ANY] = votes[LANG_NATIVE] = 0;
+    for (enum language l = LANG_ANY; l < LANG_COUNT; l++)
+        if (votes[l] > votes[most])
+            most = l;
+    return most;
+}
+
+/* Says of every frame whether it is own code, once all are known. */
+static void judge(struct stacks *s)
+{
+    enum language common = common_language(s);
+    for (uint32_t i = 0; i < s->cap_known; i++) {
+        struct known_frame *k = &s->known[i];
+        if (!k->frame || !k->frame->function || k->frame->flags & FRAME_FOLDED)
+            continue;
+        struct place p = place_of(s, k);
+        k->own = rules_owner(&p, rules_language(&p, common)) == OWNER_OWN;
+        s->fns[k->fn].own_code = s->fns[k->fn].own_code || k->own;
+    }
 }
 
 /* Addresses of frames are ours, not a client's: plain mixing will do. */
@@ -153,13 +183,6 @@ static enum err grow_path(struct stacks *s, uint32_t need)
     return E_OK;
 }
 
-enum err stacks_open(struct stacks *s, struct ask *a, const struct gathered *g)
-{
-    *s = (struct stacks){.ask = a, .g = g};
-    enum err e = grow_known(s);
-    return e ? e : grow_path(s, FIRST_PATH);
-}
-
 /* A stack without frames is a row of its own; so is one whose definition is lost. */
 static enum err lone(struct stacks *s, const char *name, struct stack *out)
 {
@@ -209,6 +232,25 @@ enum err stacks_walk(struct stacks *s, stack_visit visit, void *ctx)
             return e;
     }
     return E_OK;
+}
+
+static enum err no_visit(void *ctx, const struct stack *st)
+{
+    (void)ctx;
+    (void)st;
+    return E_OK;
+}
+
+enum err stacks_open(struct stacks *s, struct ask *a, const struct gathered *g)
+{
+    *s = (struct stacks){.ask = a, .g = g};
+    enum err e = grow_known(s);
+    if (e == E_OK)
+        e = grow_path(s, FIRST_PATH);
+    if (e == E_OK)
+        e = stacks_walk(s, no_visit, NULL);
+    judge(s);
+    return e;
 }
 
 static enum err charge(void *ctx, const struct stack *st)

@@ -76,6 +76,14 @@ static const struct fake_profile profiles[] = {
      0,
      1,
      {{"a", "", {1}}, {"a;b", "", {2}}, {"c;d", "", {4}}}},
+    {"folded",
+     "env=lab",
+     "cpu/nanoseconds",
+     "process_cpu",
+     "unknown",
+     0,
+     1,
+     {{"java/lang/Thread.run;Shop.work;jbyte_copy", "", {3}}, {"thread_native_entry;GC::run", "", {2}}}},
     {"evil", "env=lab", "cpu/nanoseconds", "process_cpu", "x", 0, 1, {{"\x1b[31mred\xc2\x9b;q\"uote\\@f", "", {1}}}},
     {"checkout", "env=old", "cpu/nanoseconds", "process_cpu", "nodespy", -86400, 10, {{"old", "", {1}}}},
 };
@@ -253,6 +261,10 @@ static void test_functions(void **state)
         {NULL, "functions.1.self", "2"}, /* anonymous ones by line as well */
         {NULL, "functions.1.line", "9"},
         {NULL, "functions.2.line", "3"},
+        /* nothing says Java but the other frames */
+        {"functions?service=folded&sort=own&limit=1", "functions.0.function", "Shop.work"},
+        {NULL, "functions.0.own", "3"},
+        {NULL, "no_own_code", "2"},
     };
     CHECK(list);
 }
@@ -293,9 +305,9 @@ static void test_lists(void **state)
         {NULL, "services.0.types",
          "[\"process_cpu:cpu:nanoseconds:cpu:nanoseconds\",\"process_cpu:samples:count:cpu:nanoseconds\"]"},
         {NULL, "services.0.kind", "application"},
-        {NULL, "services.6", "(absent)"},
-        {"services?kernel=true", "services.6.service", "kthreadd"},
-        {NULL, "services.6.kind", "kernel"},
+        {NULL, "services.7", "(absent)"},
+        {"services?kernel=true", "services.7.service", "kthreadd"},
+        {NULL, "services.7.kind", "kernel"},
         {"types?service=memory", "types.3",
          "{\"id\":\"memory:inuse_space:bytes:cpu:nanoseconds\",\"name\":\"inuse_space\",\"unit\":\"bytes\",\"group\":"
          "\"memory\","

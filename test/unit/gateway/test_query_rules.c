@@ -58,6 +58,11 @@ static void test_frames(void **state)
         {"libjvm.so.JvmtiExport::post_monitor_contended_entered", "", "", "alloy.java", LANG_JAVA, OWNER_RUNTIME},
         {"G1CollectedHeap::free_region", "", "", "javaspy", LANG_JAVA, OWNER_RUNTIME},
         {"._new_array_Java", "", "", "alloy.java", LANG_JAVA, OWNER_RUNTIME},
+        {"thread_native_entry", "", "", "javaspy", LANG_JAVA, OWNER_RUNTIME},
+        {"[no_Java_frame]", "", "", "javaspy", LANG_JAVA, OWNER_RUNTIME},
+        {"wasm-to-js:iii:i", "wasm://wasm/0002f80e", "", "nodespy", LANG_NODE, OWNER_RUNTIME},
+        {"__memcmp_avx2_movbe", "memcmp-avx2-movbe.S", "", "pyroscope-rs", LANG_NATIVE, OWNER_RUNTIME},
+        {"_int_free", "malloc.c", "", "pyroscope-rs", LANG_NATIVE, OWNER_RUNTIME},
         {"I2C/C2I adapters", "", "", "javaspy", LANG_JAVA, OWNER_RUNTIME},
         {"com.sunrise.Shop.open", "", "", "javaspy", LANG_JAVA, OWNER_OWN}, /* not com.sun */
         {"work", "/srv/app/shop.rb", "", "rbspy", LANG_RUBY, OWNER_OWN},
@@ -86,7 +91,7 @@ static void test_frames(void **state)
     (void)state;
     for (size_t i = 0; i < COUNTOF(list); i++) {
         struct place p = {str_of(list[i].function), str_of(list[i].file), str_of(list[i].mapping)};
-        enum language l = rules_language(&p, str_of(list[i].spy));
+        enum language l = rules_language(&p, rules_agent_language(str_of(list[i].spy)));
         if (l != list[i].language || rules_owner(&p, l) != list[i].owner)
             fail_msg("%s in %s: %s, %s", list[i].function, list[i].file, language_name(l),
                      owner_name(rules_owner(&p, l)));
