@@ -67,7 +67,7 @@ static enum err find_line(struct timeline *t, struct str value, struct line **ou
 
 static enum err add(struct timeline *t, struct str value, const struct stored *p, int64_t sum)
 {
-    struct line *l;
+    struct line *l = NULL;
     bool over = false;
     enum err e = find_line(t, value, &l);
     if (e)
