@@ -146,7 +146,7 @@ struct folded *folded_new(struct intake *in, struct fault *f)
         d->fault = f;
         d->deep = NEW(in->arena, uint32_t, depth_of(d));
     }
-    if (!d || !d->deep || !VEC_ROOM(in->arena, &d->stack_at, 1)) {
+    if (!d || !d->deep || !VEC_ROOM(in->arena, &d->stack_at, 1) || !VEC_ROOM(in->arena, &d->stack_names, 1)) {
         (void)intake_no_room(in);
         return NULL;
     }

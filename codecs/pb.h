@@ -23,7 +23,7 @@ struct pb {
 };
 static inline struct pb pb_of(struct str msg)
 {
-    const uint8_t *p = (const uint8_t *)msg.p;
+    const uint8_t *p = (const uint8_t *)(msg.len ? msg.p : "");
     return (struct pb){p, p + msg.len, false};
 }
 bool pb_varint_slow(struct pb *c, uint64_t *v);

@@ -308,7 +308,10 @@ struct pprof *pprof_new(struct intake *in, struct fault *f)
 {
     struct pprof *d = NEW(in->arena, struct pprof, 1);
 
-    if (!d || !VEC_ROOM(in->arena, &d->set_at, 2) || !VEC_ROOM(in->arena, &d->sample_at, 1)) {
+    /* Arrays that are pointed into exist, however empty. */
+    if (!d || !VEC_ROOM(in->arena, &d->set_at, 2) || !VEC_ROOM(in->arena, &d->sample_at, 1) ||
+        !VEC_ROOM(in->arena, &d->sample_ids, 1) || !VEC_ROOM(in->arena, &d->values, 1) ||
+        !VEC_ROOM(in->arena, &d->labels, 1) || !VEC_ROOM(in->arena, &d->lines, 1)) {
         (void)intake_no_room(in);
         return NULL;
     }

@@ -410,7 +410,8 @@ static bool columns(struct build *b)
     p->values = NEW(b->a, int64_t *, p->n_types);
     if (!b->row || !b->deep || !p->sample_stack || !p->sample_set || !p->values || !VEC_ROOM(b->a, &b->stack_at, 1))
         return false;
-    if (!index_reserve(&b->id_stacks, b->a, n) || !index_reserve(&b->stacks, b->a, n))
+    if (!VEC_ROOM(b->a, &b->stack_frames, 1) || !index_reserve(&b->id_stacks, b->a, n) ||
+        !index_reserve(&b->stacks, b->a, n))
         return false;
     b->stack_at.n = 1;
     for (uint32_t t = 0; t < p->n_types; t++)

@@ -108,8 +108,9 @@ bool symbol_build_init(struct symbol_build *b)
     b->set_done = NEW(b->a, uint32_t, d->n_sets);
     if (!b->canon || !b->location_at || !b->location_end || !b->function_done || !b->mapping_done || !b->set_done)
         return false;
-    if (!VEC_ROOM(b->a, &b->set_at, 2) || !index_reserve(&b->strings, b->a, d->strings.n) ||
-        !index_reserve(&b->function_index, b->a, d->functions.n) || !index_reserve(&b->frame_index, b->a, d->lines.n))
+    if (!VEC_ROOM(b->a, &b->set_at, 2) || !VEC_ROOM(b->a, &b->labels, 1) ||
+        !index_reserve(&b->strings, b->a, d->strings.n) || !index_reserve(&b->function_index, b->a, d->functions.n) ||
+        !index_reserve(&b->frame_index, b->a, d->lines.n))
         return false;
     b->set_at.n = 2;
     b->n_sets = 1;

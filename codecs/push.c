@@ -5,7 +5,7 @@ struct push *push_new(struct intake *in)
 {
     struct push *p = NEW(in->arena, struct push, 1);
 
-    if (!p) {
+    if (!p || !VEC_ROOM(in->arena, &p->labels, 1)) {
         (void)intake_no_room(in);
         return NULL;
     }

@@ -50,13 +50,21 @@ static void check_record(const struct record *r)
     arena_free(a);
 }
 
+/* Bytes before the broken place of a compressed layer are seen or not, so what is wrong in them may be found first. */
+static bool same_fault(const struct fault *a, const struct fault *b)
+{
+    if (a->err == E_BAD_ENCODING || b->err == E_BAD_ENCODING)
+        return a->err != E_OK && b->err != E_OK;
+    return a->err == b->err && strcmp(a->text, b->text) == 0;
+}
+
 static void compare(const struct upload *a, const struct upload *b)
 {
     ASSERT(upload_outcomes(a) == upload_outcomes(b));
     ASSERT(upload_memory(a) < 2 * feed_small_limits.decoded + (64 << 20));
     for (uint32_t i = 0; i < upload_outcomes(a); i++) {
         const struct outcome *x = upload_outcome(a, i), *y = upload_outcome(b, i);
-        ASSERT(x->fault.err == y->fault.err && strcmp(x->fault.text, y->fault.text) == 0);
+        ASSERT(same_fault(&x->fault, &y->fault));
         ASSERT((x->record == NULL) == (y->record == NULL));
         ASSERT(x->fault.err == E_OK || !x->record);
         if (!x->record)
@@ -75,7 +83,7 @@ struct upload *feed_same(const struct upload_spec *spec, struct str body, uint8_
     struct upload *a = feed_upload(spec, body, &(struct feed_plan){0}, f), *b = feed_upload(spec, body, &pieces, &g);
 
     ASSERT((a == NULL) == (b == NULL));
-    ASSERT(f->err == g.err && strcmp(f->text, g.text) == 0);
+    ASSERT(same_fault(f, &g));
     ASSERT(f->err != E_INTERNAL && err_status(f->err) < 500);
     if (a)
         compare(a, b);
