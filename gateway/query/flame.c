@@ -1,51 +1,24 @@
-/* Lays a call tree out: which nodes stay, in which order, at which x; everything cut goes into boxes named "other". */
+/* Lays sorted paths out: which nodes stay, in which order, at which x; everything cut goes into boxes named "other". */
 #include "gateway/query/flame.h"
 
-#include <stdlib.h>
-
-#include "gateway/query/flame_tree.h"
-
-enum { OTHER = STACK_NONE }; /* as a node: the remainder under its parent */
+#include "gateway/query/flame_paths.h"
 
 struct layout {
     struct flame *flame;
-    struct flame_tree tree;
+    struct flame_paths paths;
     struct ask *ask;
     int64_t min;
-    uint32_t *name_of, other_name; /* label -> name */
-    uint32_t *children, cap_boxes, cap_levels, n_boxes;
+    uint32_t *name_of, other_name; /* rank -> name */
+    uint32_t cap_boxes, cap_levels, n_boxes;
 };
 
-static int compare_down(const void *a, const void *b)
+static uint32_t name_at(struct layout *l, uint32_t rank)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x == y ? 0 : x > y ? -1 : 1;
-}
-
-/* The smallest total among the max_nodes largest nodes; 0 where the tree is not larger. */
-static enum err find_min(struct layout *l, uint32_t max_nodes)
-{
-    const struct flame_tree *t = &l->tree;
-    if (t->n - 1 <= max_nodes)
-        return E_OK;
-    int64_t *totals = NEW(l->ask->arena, int64_t, t->n);
-    if (!totals)
-        return ask_no_memory(l->ask);
-    for (uint32_t i = 1; i < t->n; i++)
-        totals[i - 1] = t->nodes[i].total;
-    qsort(totals, t->n - 1, sizeof(*totals), compare_down);
-    l->min = totals[max_nodes - 1];
-    return E_OK;
-}
-
-static uint32_t name_at(struct layout *l, uint32_t label)
-{
-    struct str text = l->tree.labels.list[label];
-    if (l->name_of[label] == STACK_NONE) {
-        l->name_of[label] = l->flame->n_names;
-        l->flame->names[l->flame->n_names++] = text;
+    if (l->name_of[rank] == STACK_NONE) {
+        l->name_of[rank] = l->flame->n_names;
+        l->flame->names[l->flame->n_names++] = l->paths.names[rank];
     }
-    return l->name_of[label];
+    return l->name_of[rank];
 }
 
 static uint32_t other_at(struct layout *l)
@@ -73,60 +46,53 @@ static enum err add_box(struct layout *l, struct flame_box box)
     return ask_alive(l->ask);
 }
 
-static int compare_children(const void *a, const void *b, void *ctx)
+/* The end of the run of rows from `from` that go through the same node at `depth` (a place in paths). */
+static uint32_t end_of_node(const struct flame_paths *p, uint32_t from, uint32_t until, uint32_t depth)
 {
-    const struct layout *l = ctx;
-    const struct flame_node *x = &l->tree.nodes[*(const uint32_t *)a], *y = &l->tree.nodes[*(const uint32_t *)b];
-    return str_cmp(l->tree.labels.list[x->label], l->tree.labels.list[y->label]);
+    uint32_t i = from + 1;
+    while (i < until && p->rows[i].shared > depth)
+        i++;
+    return i;
 }
 
-static uint32_t count_under(const struct flame_tree *t, uint32_t node)
+static int64_t self_of(const struct flame_paths *p, uint32_t from, uint32_t until, uint32_t len)
 {
-    uint32_t n = 0, at = node;
-    while (true) {
-        n++;
-        if (t->nodes[at].first != STACK_NONE) {
-            at = t->nodes[at].first;
-            continue;
-        }
-        while (at != node && t->nodes[at].next == STACK_NONE)
-            at = t->nodes[at].parent;
-        if (at == node)
-            return n;
-        at = t->nodes[at].next;
-    }
+    uint32_t i = from;
+    while (i < until && p->rows[i].len == len)
+        i++;
+    return p->sum[i] - p->sum[from];
 }
 
 /* A child that is named "other" joins the remainder, as readers of this layout expect (protocol.md 5.5). */
-static bool is_cut(const struct layout *l, const struct flame_node *n)
+static bool is_cut(const struct layout *l, int64_t total, uint32_t rank)
 {
-    return n->total < l->min || str_eq(l->tree.labels.list[n->label], STR("other"));
+    return total < l->min || str_eq(l->paths.names[rank], STR("other"));
 }
 
 /* Puts the children of a box behind all boxes so far, by name, the remainder last. */
-static enum err add_children(struct layout *l, struct flame_box parent)
+static enum err add_children(struct layout *l, struct flame_box parent, uint32_t depth)
 {
-    const struct flame_tree *t = &l->tree;
-    uint32_t n = 0;
+    const struct flame_paths *p = &l->paths;
+    uint32_t from = parent.from;
     int64_t rest = 0, x = parent.x + parent.self;
     enum err e = E_OK;
-    for (uint32_t c = t->nodes[parent.node].first; c != STACK_NONE; c = t->nodes[c].next) {
-        if (!is_cut(l, &t->nodes[c])) {
-            l->children[n++] = c;
-            continue;
+    while (from < parent.until && p->rows[from].len == depth)
+        from++;
+    while (from < parent.until && e == E_OK) {
+        uint32_t until = end_of_node(p, from, parent.until, depth), rank = p->cells[p->rows[from].at + depth];
+        int64_t total = p->sum[until] - p->sum[from];
+        if (is_cut(l, total, rank)) {
+            rest += total;
+            l->flame->cut_nodes += p->rows[from].len - depth + (p->made[until] - p->made[from + 1]);
+        } else {
+            e = add_box(
+                l, (struct flame_box){x, total, self_of(p, from, until, depth + 1), name_at(l, rank), from, until});
+            x += total;
         }
-        rest += t->nodes[c].total;
-        l->flame->cut_nodes += count_under(t, c);
-    }
-    if (n > 1)
-        qsort_r(l->children, n, sizeof(*l->children), compare_children, l);
-    for (uint32_t i = 0; i < n && e == E_OK; i++) {
-        const struct flame_node *c = &t->nodes[l->children[i]];
-        e = add_box(l, (struct flame_box){x, c->total, c->self, name_at(l, c->label), l->children[i]});
-        x += c->total;
+        from = until;
     }
     if (rest > 0 && e == E_OK)
-        e = add_box(l, (struct flame_box){x, rest, rest, other_at(l), OTHER});
+        e = add_box(l, (struct flame_box){x, rest, rest, other_at(l), 0, 0});
     l->flame->cut_value += rest;
     return e;
 }
@@ -149,39 +115,34 @@ static enum err end_level(struct layout *l)
 static enum err open_layout(struct layout *l)
 {
     struct flame *f = l->flame;
-    l->name_of = NEW(l->ask->arena, uint32_t, l->tree.labels.n + 1);
-    l->children = NEW(l->ask->arena, uint32_t, l->tree.n + 1);
-    f->names = NEW(l->ask->arena, struct str, l->tree.labels.n + 2);
-    if (!l->name_of || !l->children || !f->names)
+    uint32_t n = l->paths.n_names;
+    l->name_of = NEW(l->ask->arena, uint32_t, n + 1);
+    f->names = NEW(l->ask->arena, struct str, n + 2);
+    if (!l->name_of || !f->names)
         return ask_no_memory(l->ask);
     f->names[f->n_names++] = STR("total");
-    memset(l->name_of, 0xff, (l->tree.labels.n + 1) * sizeof(*l->name_of));
-    for (uint32_t i = 0; i < l->tree.labels.n; i++)
-        if (str_eq(l->tree.labels.list[i], STR("total")))
+    memset(l->name_of, 0xff, (n + 1) * sizeof(*l->name_of));
+    for (uint32_t i = 0; i < n; i++)
+        if (str_eq(l->paths.names[i], STR("total")))
             l->name_of[i] = 0;
-    return E_OK;
+    f->total = l->paths.sum[l->paths.n];
+    enum err e = add_box(l, (struct flame_box){0, f->total, 0, 0, 0, l->paths.n});
+    return e ? e : end_level(l);
 }
 
 enum err flame_build(struct flame *f, struct stacks *s, uint32_t max_nodes)
 {
     struct layout l = {.flame = f, .ask = s->ask, .other_name = STACK_NONE};
     *f = (struct flame){0};
-    enum err e = flame_tree_build(&l.tree, s);
+    enum err e = flame_paths_build(&l.paths, s);
     if (e == E_OK)
-        e = find_min(&l, max_nodes);
+        e = flame_paths_min(&l.paths, s->ask, max_nodes, &l.min);
     if (e == E_OK)
         e = open_layout(&l);
-    if (e)
-        return e;
-    f->total = l.tree.nodes[0].total;
-    e = add_box(&l, (struct flame_box){0, f->total, 0, 0, 0});
-    if (e == E_OK)
-        e = end_level(&l);
-    for (uint32_t from = 0; e == E_OK && from < l.n_boxes;) {
+    for (uint32_t at = 0, depth = 0; e == E_OK && at < l.n_boxes; depth++) {
         uint32_t until = l.n_boxes;
-        for (; from < until && e == E_OK; from++)
-            if (f->boxes[from].node != OTHER)
-                e = add_children(&l, f->boxes[from]);
+        for (; at < until && e == E_OK; at++)
+            e = add_children(&l, f->boxes[at], depth);
         if (e == E_OK && l.n_boxes > until)
             e = end_level(&l);
     }

@@ -9,8 +9,8 @@ enum { FLAME_NODES = 8192, FLAME_NODES_MAX = 1048576 };
 /* A box: absolute x, width and own part of it, in the unit of the type. */
 struct flame_box {
     int64_t x, total, self;
-    uint32_t name; /* place in names */
-    uint32_t node; /* private */
+    uint32_t name;        /* place in names */
+    uint32_t from, until; /* private: the rows under it; none under remainders */
 };
 struct flame {
     struct str *names; /* names[0] is "total"; escaped nowhere */
@@ -20,7 +20,7 @@ struct flame {
     uint32_t n_levels;
     int64_t total, max_self;
     int64_t cut_value; /* in boxes named "other" because of the limit */
-    uint32_t cut_nodes;
+    uint64_t cut_nodes;
 };
 /* Everything in the ask's arena. max_nodes: how many of the largest are kept for sure. */
 enum err flame_build(struct flame *f, struct stacks *s, uint32_t max_nodes) MUST_CHECK;

@@ -58,5 +58,5 @@ void icicle_write(const struct ask *a, const struct gathered *g, const struct fl
         if (!put_level(out, f, d))
             break;
     if (f->cut_nodes)
-        buf_printf(out, "(%u more in boxes named other)\n", f->cut_nodes);
+        buf_printf(out, "(%llu more in boxes named other)\n", (unsigned long long)f->cut_nodes);
 }

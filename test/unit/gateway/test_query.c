@@ -460,6 +460,53 @@ static void test_flamegraph(void **state)
     CHECK(list);
 }
 
+static int64_t number(json_t *root, const char *path)
+{
+    return json_integer_value(look(root, path));
+}
+
+/* Boxes of an answer: how many nodes they stand for, what their selfs add up to. */
+static void sum_boxes(json_t *root, int64_t *nodes, int64_t *self)
+{
+    size_t d, i;
+    json_t *level, *names = json_object_get(root, "names");
+    *nodes = *self = 0;
+    json_array_foreach(json_object_get(root, "levels"), d, level)
+    {
+        for (i = 0; i < json_array_size(level); i += 4) {
+            const char *name =
+                json_string_value(json_array_get(names, (size_t)json_integer_value(json_array_get(level, i + 3))));
+            *self += json_integer_value(json_array_get(level, i + 2));
+            *nodes += strcmp(name, "other") != 0;
+        }
+    }
+}
+
+/* Whatever the limit: nothing is lost, neither of the values nor of the count of nodes. */
+static void test_flamegraph_cuts(void **state)
+{
+    static const char *const services[] = {"names", "checkout", "lambdas", "folded"};
+    for (size_t s = 0; s < COUNTOF(services); s++) {
+        int64_t all = 0, nodes, self;
+        for (int limit = 100; limit > 0; limit = limit == 100 ? 12 : limit - 1) {
+            char target[100];
+            struct answer a;
+            snprintf(target, sizeof(target), "flamegraph?service=%s&limit=%d", services[s], limit);
+            ask(state, target, &a);
+            assert_int_equal(a.status, 200);
+            json_t *root = json_loadb(a.body.p, a.body.len, 0, NULL);
+            sum_boxes(root, &nodes, &self);
+            all = limit == 100 ? nodes : all;
+            assert_int_equal(self, number(root, "total"));
+            assert_int_equal(nodes + number(root, "cut.nodes"), all);
+            if (limit < all - 1) /* equal ones at the edge all stay */
+                assert_true(nodes - 1 >= limit || number(root, "cut.value") > 0);
+            json_decref(root);
+            buf_free(&a.body);
+        }
+    }
+}
+
 struct text_case {
     const char *target, *part;
 };
@@ -689,12 +736,13 @@ static void test_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_common_fields), cmocka_unit_test(test_functions), cmocka_unit_test(test_selectors),
-        cmocka_unit_test(test_lists),         cmocka_unit_test(test_profiles),  cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_overview),      cmocka_unit_test(test_function),  cmocka_unit_test(test_flamegraph),
-        cmocka_unit_test(test_timeline),      cmocka_unit_test(test_texts),     cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_original),      cmocka_unit_test(test_accept),    cmocka_unit_test(test_isolation),
-        cmocka_unit_test(test_bounds),        cmocka_unit_test(test_downloads), cmocka_unit_test(test_known),
+        cmocka_unit_test(test_common_fields), cmocka_unit_test(test_functions),       cmocka_unit_test(test_selectors),
+        cmocka_unit_test(test_lists),         cmocka_unit_test(test_profiles),        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_overview),      cmocka_unit_test(test_function),        cmocka_unit_test(test_flamegraph),
+        cmocka_unit_test(test_timeline),      cmocka_unit_test(test_flamegraph_cuts), cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_errors),        cmocka_unit_test(test_original),        cmocka_unit_test(test_accept),
+        cmocka_unit_test(test_isolation),     cmocka_unit_test(test_bounds),          cmocka_unit_test(test_downloads),
+        cmocka_unit_test(test_known),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -60,7 +60,7 @@ static void test_frames(void **state)
         {"._new_array_Java", "", "", "alloy.java", LANG_JAVA, OWNER_RUNTIME},
         {"thread_native_entry", "", "", "javaspy", LANG_JAVA, OWNER_RUNTIME},
         {"[no_Java_frame]", "", "", "javaspy", LANG_JAVA, OWNER_RUNTIME},
-        {"wasm-to-js:iii:i", "wasm://wasm/0002f80e", "", "nodespy", LANG_NODE, OWNER_RUNTIME},
+        {"wasm-to-js:iii:i", "wasm://wasm/0002f80e", "", "nodespy", LANG_NODE, OWNER_LIBRARY},
         {"__memcmp_avx2_movbe", "memcmp-avx2-movbe.S", "", "pyroscope-rs", LANG_NATIVE, OWNER_RUNTIME},
         {"_int_free", "malloc.c", "", "pyroscope-rs", LANG_NATIVE, OWNER_RUNTIME},
         {"I2C/C2I adapters", "", "", "javaspy", LANG_JAVA, OWNER_RUNTIME},
