@@ -119,14 +119,20 @@ static enum err keep_row(struct profiles *ps, const struct seen_profile *p, cons
     return ok ? E_OK : ask_no_memory(a);
 }
 
+/* In a scan of its own: how much of the window is covered shows only oldest first. */
+static enum err on_counted(void *ctx, const struct seen_profile *p)
+{
+    struct profiles *ps = ctx;
+    return tally_add(&ps->tally, ps->ask, p);
+}
+
 static enum err on_profile(void *ctx, const struct seen_profile *p)
 {
     struct profiles *ps = ctx;
     char id[ATTEMPT_TEXT];
-    enum err e = tally_add(&ps->tally, ps->ask, p);
     attempt_format(p->stored->attempt, id);
-    if (e || (ps->after_id[0] && compare_places(p->stored->time_ns, id, ps->after_ns, ps->after_id) <= 0))
-        return e;
+    if (ps->after_id[0] && compare_places(p->stored->time_ns, id, ps->after_ns, ps->after_id) <= 0)
+        return E_OK;
     /* One more than the page, and all that are as old as the last one: only then is their order ours. */
     if (ps->n > ps->limit && p->stored->time_ns < ps->rows[ps->limit].time_ns)
         return E_OK;
@@ -202,6 +208,8 @@ static enum err list(struct profiles *ps)
     ps->limit = a->limit ? a->limit : PAGE;
     if (e == E_OK)
         e = tally_open(&ps->tally, a);
+    if (e == E_OK)
+        e = scan_profiles(a, &(struct scan_spec){.type = a->params.value[PARAM_TYPE], .visit = on_counted, .ctx = ps});
     if (e == E_OK)
         e = scan_profiles(
             a, &(struct scan_spec){

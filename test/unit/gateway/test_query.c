@@ -328,6 +328,7 @@ static void test_profiles(void **state)
 {
     static const struct expectation list[] = {
         {"profiles?service=checkout", "count", "2"},
+        {NULL, "covered", "0.00555556"},
         {NULL, "profiles.0.id", "00000000000000010000000000020000"},
         {NULL, "profiles.0.time", "2026-11-30T12:01:00.000000000Z"},
         {NULL, "profiles.0.duration", "10000000000"},
