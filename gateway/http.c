@@ -278,13 +278,12 @@ static bool head_within(struct http *h, const char *p, size_t n)
 
 enum http_step http_feed(struct http *h, char *p, size_t n, size_t *used, size_t *body)
 {
-    bool in_head = !h->head_done;
-
     *used = *body = 0;
     if (h->fault.err != E_OK)
         return HTTP_REFUSED;
     if (h->ended)
         next_message(h);
+    bool in_head = !h->head_done;
     h->begun = h->begun || n > 0;
     h->body = p;
     h->body_len = 0;
