@@ -14,7 +14,9 @@ struct layer {
     struct inflate *gzip; /* one of the two */
     struct unzstd *zstd;
     uint64_t total;
-    size_t bytes;       /* of memory, as charged */
+    size_t bytes;  /* of memory, as charged */
+    bool draining; /* the content is malformed: `kept` says how; only its size and its end still matter */
+    struct fault kept;
     struct str pending; /* part of `out` */
     char out[OUT_BYTES];
 };
@@ -55,6 +57,8 @@ struct layer *layer_new(struct intake *in, enum coding coding, const char *what)
     }
     l->what = what;
     l->total = 0;
+    l->draining = false;
+    l->kept = (struct fault){0};
     l->pending = (struct str){l->out, 0};
     recharge(l);
     return l;
@@ -91,11 +95,36 @@ static bool count(struct layer *l, size_t n, struct fault *f)
     return false;
 }
 
+/*
+ * Whoever sends a bomb is told so, even where what it unpacks to is refused from its first byte: the rest goes nowhere,
+ * and the fault is kept for the end. Our own state (no memory) is no fault of the content.
+ */
+static bool drain_from_here(struct layer *l, struct fault *f)
+{
+    if (f->err == E_OK || f->err == E_INFLATED_TOO_LARGE || err_status(f->err) >= 500)
+        return false;
+    l->kept = *f;
+    *f = (struct fault){0};
+    l->draining = true;
+    return true;
+}
+
+static enum step pass_on(struct layer *l, uint32_t *budget, intake_sink sink, void *ctx, struct fault *f)
+{
+    enum step s = l->draining ? STEP_MORE : sink(ctx, &l->pending, budget);
+
+    if (s == STEP_FAIL && drain_from_here(l, f))
+        s = STEP_MORE;
+    if (s == STEP_MORE && l->draining)
+        l->pending.len = 0;
+    return s;
+}
+
 enum step layer_feed(struct layer *l, struct str *in, uint32_t *budget, intake_sink sink, void *ctx, struct fault *f)
 {
     for (;;) {
         if (l->pending.len) {
-            enum step s = sink(ctx, &l->pending, budget);
+            enum step s = pass_on(l, budget, sink, ctx, f);
             if (s != STEP_MORE)
                 return s;
         }
@@ -121,10 +150,11 @@ enum step layer_end(struct layer *l, uint32_t *budget, intake_sink sink, void *c
 
     if (s != STEP_MORE)
         return s;
-    if (l->gzip ? inflate_ended(l->gzip) : unzstd_ended(l->zstd))
-        return STEP_MORE;
-    (void)fault_set(f, E_BAD_ENCODING, "%s is truncated", l->what);
-    return STEP_FAIL;
+    if (l->draining)
+        *f = l->kept;
+    else if (l->gzip ? !inflate_ended(l->gzip) : !unzstd_ended(l->zstd))
+        (void)fault_set(f, E_BAD_ENCODING, "%s is truncated", l->what);
+    return f->err == E_OK ? STEP_MORE : STEP_FAIL;
 }
 
 void layer_free(struct layer *l, struct intake *in)

@@ -7,7 +7,8 @@
 struct layer;
 /* NULL with in->fault set: no memory. `what` is a literal that names the layer in messages. */
 struct layer *layer_new(struct intake *in, enum coding coding, const char *what) MUST_CHECK;
-/* A fault of the content goes to f. */
+/* A fault of the content goes to f, which is in->fault or the payload's; one of the sink's is kept until layer_end (see
+ * layer.c). */
 enum step layer_feed(struct layer *l, struct str *in, uint32_t *budget, intake_sink sink, void *ctx,
                      struct fault *f) MUST_CHECK;
 /* After all input: passes on what is left, then checks that the content ended. The sink is not ended. */

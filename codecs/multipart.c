@@ -282,6 +282,8 @@ enum step multipart_end(struct multipart *m, uint32_t *budget)
     struct str nothing = {"", 0};
     enum step s = multipart_feed(m, &nothing, budget);
 
+    if (s == STEP_MORE && m->state == M_BODY && m->part == PART_PROFILE)
+        s = payload_feed(m->profile, &nothing, budget); /* its own fault, if there is one, comes first */
     if (s != STEP_MORE)
         return s;
     if (m->state == M_PREAMBLE)

@@ -154,7 +154,7 @@ static enum step level_feed(void *ctx, struct str *in, uint32_t *budget)
         s = know(v);
     if (s == STEP_MORE && v->replay.len)
         s = pass_on(v, &v->replay, budget);
-    return s == STEP_MORE && in->len ? pass_on(v, in, budget) : s;
+    return s == STEP_MORE && (in->len || v->layer) ? pass_on(v, in, budget) : s;
 }
 
 static enum step level_end(struct payload_level *v, uint32_t *budget)

@@ -198,8 +198,9 @@ enum pb_step pb_frame(struct pb_framer *fr, struct str *in, struct pb_field *f)
         } else if (fr->state == PB_AT_LENGTH) {
             s = at_length(fr, in);
         } else {
-            done = fr->state == PB_AT_BODY;
-            s = done ? at_body(fr, in) : at_skip(fr, in);
+            done =
+                fr->state == PB_AT_BODY || fr->field.wire != PB_BYTES; /* of a fixed one only the wire type matters */
+            s = fr->state == PB_AT_BODY ? at_body(fr, in) : at_skip(fr, in);
         }
         if (s != PB_FIELD || done) {
             if (done && s == PB_FIELD)
