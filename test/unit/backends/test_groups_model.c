@@ -63,52 +63,44 @@ struct world {
     uint32_t restarts, failed_puts, failed_marks;
     bool identity;
 };
+enum { ENTRIES = 8 }; /* more groups than there can be */
 struct state {
     struct world w;
-    struct groups *g;
+    struct groups machine;
+    struct entry entries[ENTRIES];
+    struct groups *g; /* &machine */
 };
 
 static struct record records[REQUESTS + 1];
 static struct hash_key key;
 
-static struct groups *clone_groups(const struct groups *g)
+/* A copy without malloc, but for rows that wait. */
+static void copy_state(struct state *to, const struct state *from)
 {
-    struct groups *c = malloc(sizeof *c);
-
-    assert_non_null(c);
-    *c = *g;
-    c->ring = malloc(g->cap * sizeof *g->ring);
-    assert_non_null(c->ring);
-    assert_true(g->next_id <= g->cap);
-    memcpy(c->ring, g->ring, g->next_id * sizeof *g->ring);
-    c->head = NULL;
-    c->tail = &c->head;
-    for (const struct row *r = g->head; r; r = r->next) {
+    *to = *from;
+    to->g = &to->machine;
+    to->g->ring = to->entries;
+    to->g->head = NULL;
+    to->g->tail = &to->g->head;
+    for (const struct row *r = from->g->head; r; r = r->next) {
         struct row *copy = malloc(sizeof *copy);
 
         assert_non_null(copy);
         *copy = *r;
         copy->next = NULL;
-        *c->tail = copy;
-        c->tail = &copy->next;
+        *to->g->tail = copy;
+        to->g->tail = &copy->next;
     }
-    return c;
 }
 
 /* The records are nobody's: not groups_free. */
-static void drop_groups(struct groups *g)
+static void drop_groups(struct state *s)
 {
-    for (struct row *r = g->head, *next; r; r = next) {
+    for (struct row *r = s->g->head, *next; r; r = next) {
         next = r->next;
         free(r);
     }
-    free(g->ring);
-    free(g);
-}
-
-static struct state copy_state(const struct state *s)
-{
-    return (struct state){.w = s->w, .g = clone_groups(s->g)};
+    s->g->head = NULL;
 }
 
 static uint32_t request_of(const void *owner)
@@ -159,8 +151,16 @@ static void carry_out(struct state *s)
 
 static void new_process(struct state *s)
 {
-    s->g = groups_new(1 + s->w.restarts, 1000, 1);
-    assert_non_null(s->g);
+    struct groups *g = groups_new(1 + s->w.restarts, 1000, 1);
+
+    assert_non_null(g);
+    s->g = &s->machine;
+    *s->g = *g;
+    s->g->tail = &s->g->head;
+    s->g->ring = s->entries;
+    s->g->cap = ENTRIES;
+    memset(s->entries, 0, sizeof s->entries);
+    groups_free(g);
 }
 
 static void submit(struct state *s, uint32_t i)
@@ -374,7 +374,7 @@ static bool restart(struct state *s, uint32_t committed)
     for (uint32_t i = 0; i < REQUESTS; i++)
         lose_request(w, &w->requests[i]);
     w->restarts++;
-    drop_groups(s->g);
+    drop_groups(s);
     new_process(s);
     return true;
 }
@@ -615,7 +615,7 @@ static void walk(const struct state *s)
 
             if (!possible(s, e, i))
                 continue;
-            next = copy_state(s);
+            copy_state(&next, s);
             if (events[e].happens(&next, i)) {
                 trail[n_trail].event = events[e].name;
                 trail[n_trail++].which = i;
@@ -627,7 +627,7 @@ static void walk(const struct state *s)
                 }
                 n_trail--;
             }
-            drop_groups(next.g);
+            drop_groups(&next);
         }
 }
 
@@ -648,7 +648,7 @@ static void walk_from(bool identity, bool busy)
     walk(&s);
     print_message("%zu states\n", n_seen);
     assert_true(n_seen > 100000);
-    drop_groups(s.g);
+    drop_groups(&s);
     free(seen);
     seen = NULL;
 }
