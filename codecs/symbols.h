@@ -58,6 +58,8 @@ struct symframe {
  * definition is lost is [unknown]. */
 #define SYMTAB_UNKNOWN UINT32_MAX
 uint32_t symtab_stack(const struct symtab *t, uint64_t stack_id, const struct symframe **out, uint32_t cap);
+/* Every frame that is defined, by number from 0; NULL: no more. */
+const struct symframe *symtab_frame(const struct symtab *t, size_t i);
 size_t symtab_bytes(const struct symtab *t);
 void symtab_free(struct symtab *t);
 

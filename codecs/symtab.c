@@ -35,6 +35,11 @@ uint32_t symtab_stack(const struct symtab *t, uint64_t stack_id, const struct sy
     return depth;
 }
 
+const struct symframe *symtab_frame(const struct symtab *t, size_t i)
+{
+    return i >= t->n_frames ? NULL : t->frames[i] ? t->frames[i] : &unknown_frame;
+}
+
 size_t symtab_bytes(const struct symtab *t)
 {
     return sizeof *t + arena_used(t->a) + t->frames_cap * sizeof(void *) + t->nodes_cap * sizeof *t->nodes +

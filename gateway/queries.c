@@ -132,6 +132,8 @@ static enum pump end(struct request *r, uint32_t *budget)
         .now_ns = r->arrival_ns,
         .backend = app->backend,
         .store = app->store,
+        .key = &app->hash_key,
+        .shares = app->shares,
         .memory_limit = memory_for(&app->ledger, app->admit),
         .deadline_ns = (int64_t)(uv_hrtime() + app->conf->query_ms * 1000000),
         .cancel = &q->cancel,

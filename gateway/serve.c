@@ -183,6 +183,20 @@ static void tune_process(const struct conf *c)
     }
 }
 
+/* Function shares live in the file of their profiles, where the store has such files; or nowhere. */
+static bool choose_shares(struct app *app, struct fault *f)
+{
+    struct str address = str_of(app->conf->shares);
+    bool embedded = str_starts(address, STR("sqlite:"));
+
+    if (!embedded && !str_starts(address, STR("null:"))) {
+        fault_set(f, E_INTERNAL, "shares: no store is called %s", app->conf->shares);
+        return false;
+    }
+    app->shares = embedded && app->backend->shares;
+    return true;
+}
+
 static bool open_store(struct server *s, struct fault *f)
 {
     struct app *app = &s->app;
@@ -203,6 +217,9 @@ static bool open_store(struct server *s, struct fault *f)
         fault_set(f, E_INTERNAL, "samples: no store is called %s", app->conf->samples);
         return false;
     }
+    if (!choose_shares(app, f))
+        return false;
+    s->host.shares = app->shares;
     app->store = app->backend->write->open(&s->host, rest, f);
     return app->store != NULL;
 }

@@ -53,7 +53,7 @@ static enum err compute(struct functions *f)
     bool over = false;
     enum err e = read_sort(f);
     if (e == E_OK)
-        e = gather(a, GATHER_ONE_TYPE, false, &f->g);
+        e = gather(a, f->own ? GATHER_ONE_TYPE : GATHER_SHARES, false, &f->g);
     if (e == E_OK)
         e = stacks_open(&f->stacks, a, &f->g);
     if (e == E_OK)

@@ -68,18 +68,57 @@ static enum err merge_error(struct ask *a, enum err e, const struct fault *why)
     return e == E_BAD_INPUT || e == E_INTERNAL ? fault_set(&a->fault, E_INTERNAL, "%s", why->text) : ask_too_large(a);
 }
 
+static enum err note(struct gathering *in, const struct seen_profile *p)
+{
+    enum err e = note_service(in, p->stored);
+    return e ? e : tally_add(&in->g->tally, in->ask, p);
+}
+
 static enum err on_profile(void *ctx, const struct seen_profile *p)
 {
     struct gathering *in = ctx;
     struct fault why = {0};
-    enum err e = note_service(in, p->stored);
-    if (e == E_OK)
-        e = tally_add(&in->g->tally, in->ask, p);
+    enum err e = in->g->minutes.at ? E_OK : note(in, p);
     if (e)
         return e;
     in->keep = p->keep;
     e = merge_add(in->g->merge, p->view, &why);
     return e ? merge_error(in->ask, e, &why) : E_OK;
+}
+
+static enum err on_counted(void *ctx, const struct seen_profile *p)
+{
+    struct gathering *in = ctx;
+    minutes_want(&in->g->minutes, p->stored);
+    return note(in, p);
+}
+
+/* Which profiles count, and which minutes say so too. */
+static enum err use_minutes(struct gathering *in)
+{
+    struct gathered *g = in->g;
+    enum err e = minutes_open(&g->minutes, in->ask);
+    if (e || !g->minutes.at)
+        return e;
+    e = scan_profiles(in->ask, &(struct scan_spec){.type = g->type->id, .visit = on_counted, .ctx = in});
+    if (e == E_OK)
+        e = minutes_read(&g->minutes, g->type->id);
+    g->total = g->minutes.total;
+    return e;
+}
+
+/* What the minutes leave, or everything. */
+static enum err merge_profiles(struct gathering *in, struct str type)
+{
+    struct minutes *m = &in->g->minutes;
+    struct scan_spec spec = {.bodies = true, .type = type, .visit = on_profile, .ctx = in};
+    if (m->at && m->open == 0)
+        return E_OK;
+    if (m->at) {
+        spec.time_match = minutes_open_at;
+        spec.time_ctx = m;
+    }
+    return scan_profiles(in->ask, &spec);
 }
 
 static enum err on_block(void *ctx, struct str block)
@@ -125,9 +164,9 @@ enum err gather(struct ask *a, enum gather_types types, bool by_labels, struct g
     struct gathering in = {.ask = a, .g = g};
     *g = (struct gathered){0};
     enum err e = tally_open(&g->tally, a);
-    if (e == E_OK && (types == GATHER_ONE_TYPE || a->params.given[PARAM_TYPE]))
+    if (e == E_OK && (types != GATHER_ALL_TYPES || a->params.given[PARAM_TYPE]))
         e = typesel_choose(a, &g->type);
-    if (e || (!g->type && (types == GATHER_ONE_TYPE || a->params.given[PARAM_TYPE])))
+    if (e || (!g->type && (types != GATHER_ALL_TYPES || a->params.given[PARAM_TYPE])))
         return e;
     struct merge_spec spec = {
         .type_id = g->type ? g->type->id : (struct str){NULL, 0},
@@ -139,7 +178,9 @@ enum err gather(struct ask *a, enum gather_types types, bool by_labels, struct g
     g->merge = merge_new(&spec);
     if (!g->merge)
         return fault_set(&a->fault, E_NO_MEMORY, NULL);
-    e = scan_profiles(a, &(struct scan_spec){.bodies = true, .type = spec.type_id, .visit = on_profile, .ctx = &in});
+    e = types == GATHER_SHARES ? use_minutes(&in) : E_OK;
+    if (e == E_OK)
+        e = merge_profiles(&in, spec.type_id);
     if (e == E_OK)
         e = load_symbols(&in);
     if (e == E_OK && g->tally.profiles)
@@ -152,12 +193,14 @@ void gather_close(struct gathered *g)
     merge_free(g->merge);
     symtab_free(g->symtab);
     tally_close(&g->tally);
+    minutes_close(&g->minutes);
     *g = (struct gathered){0};
 }
 
 int64_t gather_total(const struct gathered *g)
 {
-    return g->merged && g->merged->n_types ? g->merged->types[0].total : g->total;
+    bool over = false;
+    return add_sat(g->merged && g->merged->n_types ? g->merged->types[0].total : 0, g->total, &over);
 }
 
 struct str gather_service(const struct ask *a, const struct gathered *g)
@@ -223,7 +266,7 @@ void gather_head_as(struct json *j, const struct ask *a, const struct gathered *
         json_ratio(j, gather_total(g), g->tally.series, g->tally.profiles);
     else
         json_null(j);
-    put_tally(j, a, &g->tally, "profiles", series, g->merged ? g->merged->samples : g->tally.samples);
+    put_tally(j, a, &g->tally, "profiles", series, g->merged && !g->minutes.at ? g->merged->samples : g->tally.samples);
     if (g->merged && g->merged->saturated) {
         json_key(j, "saturated");
         json_bool(j, true);

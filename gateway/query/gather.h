@@ -3,6 +3,7 @@
 #define GATEWAY_QUERY_GATHER_H
 
 #include "codecs/merge.h"
+#include "gateway/query/minutes.h"
 #include "gateway/query/typesel.h"
 
 /* A service of the selection, and the days whose symbols it needs. */
@@ -18,10 +19,12 @@ struct gathered {
     struct symtab *symtab;
     struct gathered_service *services;
     uint32_t n_services, cap_services;
-    int64_t total;  /* where nothing was merged */
-    struct str spy; /* of all profiles; empty where they differ */
+    int64_t total;          /* of what was not merged */
+    struct minutes minutes; /* at NULL: everything was merged */
+    struct str spy;         /* of all profiles; empty where they differ */
 };
-enum gather_types { GATHER_ONE_TYPE, GATHER_ALL_TYPES };
+/* GATHER_SHARES: one type, and only self and total of functions are wanted: minutes may stand for merging. */
+enum gather_types { GATHER_ONE_TYPE, GATHER_ALL_TYPES, GATHER_SHARES };
 /* by_labels: keep label sets apart, for downloads. gather_close in any case. */
 enum err gather(struct ask *a, enum gather_types types, bool by_labels, struct gathered *g) MUST_CHECK;
 void gather_close(struct gathered *g);

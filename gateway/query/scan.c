@@ -42,6 +42,12 @@ static bool on_series(void *ctx, const struct series *series)
     return selector_series(s->ask->selector, series) != VERDICT_NO;
 }
 
+static bool on_time(void *ctx, int64_t time_ns)
+{
+    const struct scanning *s = ctx;
+    return s->spec->time_match(s->spec->time_ctx, time_ns);
+}
+
 /* Whether one of its types is wanted, by `type` and by the selector. */
 static bool has_wanted_type(struct scanning *s, const struct stored *p)
 {
@@ -137,6 +143,7 @@ static enum err run(struct scanning *s, enum scan_what what)
         .until_ns = ask->window.until_ns,
         .profile = ask->one_profile ? &ask->attempt : NULL,
         .series_match = ask->selector && !ask->one_profile ? on_series : NULL,
+        .time_match = s->spec->time_match ? on_time : NULL,
         .ctx = s,
         .cancel = q->cancel,
     };

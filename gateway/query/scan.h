@@ -18,6 +18,8 @@ struct scan_spec {
     struct str type; /* only profiles with this type: an id or a sample type's name; empty: any */
     scan_visit visit;
     void *ctx;
+    bool (*time_match)(void *time_ctx, int64_t time_ns); /* NULL: any time in the window */
+    void *time_ctx;
 };
 /* E_NOT_FOUND where one profile was asked for and is not there. Faults are in a->fault. */
 enum err scan_profiles(struct ask *a, const struct scan_spec *spec) MUST_CHECK;

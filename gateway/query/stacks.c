@@ -241,6 +241,27 @@ static enum err no_visit(void *ctx, const struct stack *st)
     return E_OK;
 }
 
+/* Functions that only the minutes know. */
+static enum err meet_shared(struct stacks *s)
+{
+    const struct minutes *m = &s->g->minutes;
+    const struct symframe *frame;
+    enum err e = E_OK;
+    for (size_t i = 0; e == E_OK && (frame = symtab_frame(s->g->symtab, i)); i++) {
+        char text[IDENTITY_TEXT];
+        struct identity id = identity_of(frame->function, frame->mapping, frame->address, text);
+        uint32_t fn;
+        bool own;
+        e = ask_alive(s->ask);
+        if (e == E_OK && minutes_find(m, &id))
+            e = resolve(s, frame, &fn, &own);
+    }
+    struct identity none = identity_lone("[no stack]");
+    if (e == E_OK && minutes_find(m, &none))
+        e = intern(s, &(struct fn){.id = none}, &s->path[0]);
+    return e;
+}
+
 enum err stacks_open(struct stacks *s, struct ask *a, const struct gathered *g)
 {
     *s = (struct stacks){.ask = a, .g = g};
@@ -249,6 +270,8 @@ enum err stacks_open(struct stacks *s, struct ask *a, const struct gathered *g)
         e = grow_path(s, FIRST_PATH);
     if (e == E_OK)
         e = stacks_walk(s, no_visit, NULL);
+    if (e == E_OK && g->minutes.at && g->symtab)
+        e = meet_shared(s);
     judge(s);
     return e;
 }
@@ -272,9 +295,34 @@ static enum err charge(void *ctx, const struct stack *st)
     return E_OK;
 }
 
+/* Shares whose function no block defines any more belong to [unknown], so that sums stay whole. */
+static enum err charge_shares(struct stacks *s)
+{
+    int64_t left = s->g->minutes.total;
+    bool over = false;
+    for (uint32_t i = 0; i < s->n_fns; i++) {
+        const struct share *share = minutes_find(&s->g->minutes, &s->fns[i].id);
+        if (!share)
+            continue;
+        s->fns[i].self = add_sat(s->fns[i].self, share->self, &over);
+        s->fns[i].total = add_sat(s->fns[i].total, share->total, &over);
+        left -= share->self;
+    }
+    if (left == 0)
+        return E_OK;
+    uint32_t fn;
+    enum err e = intern(s, &(struct fn){.id = identity_lone("[unknown]")}, &fn);
+    if (e)
+        return e;
+    s->fns[fn].self = add_sat(s->fns[fn].self, left, &over);
+    s->fns[fn].total = add_sat(s->fns[fn].total, left, &over);
+    return E_OK;
+}
+
 enum err stacks_charge(struct stacks *s)
 {
-    return stacks_walk(s, charge, s);
+    enum err e = stacks_walk(s, charge, s);
+    return e || !s->g->minutes.at ? e : charge_shares(s);
 }
 
 int64_t fn_value(const struct fn *f, enum stack_key key)

@@ -1,0 +1,127 @@
+/* Adds up the shares of those minutes that hold just what counts. */
+#include "gateway/query/minutes.h"
+
+#include "backends/shares.h"
+
+enum { MINUTES_MAX = 100 * 24 * 60, FIRST_SUMS = 1024 };
+
+enum err minutes_open(struct minutes *m, struct ask *a)
+{
+    const struct query *q = a->q;
+    int64_t first = share_minute(a->window.from_ns), last = share_minute(a->window.until_ns - 1);
+
+    *m = (struct minutes){.ask = a, .first = first};
+    if (!q->shares || !q->backend->shares || a->selector || a->one_profile || !a->params.value[PARAM_SERVICE].len ||
+        last < first || last - first >= MINUTES_MAX)
+        return E_OK;
+    m->n = (uint32_t)(last - first + 1);
+    m->at = NEW(a->arena, struct minute, m->n);
+    return m->at ? E_OK : ask_no_memory(a);
+}
+
+void minutes_close(struct minutes *m)
+{
+    idmap_free(&m->functions);
+    m->at = NULL;
+}
+
+static struct minute *find(const struct minutes *m, int64_t minute)
+{
+    return minute >= m->first && minute < m->first + m->n ? &m->at[minute - m->first] : NULL;
+}
+
+void minutes_want(struct minutes *m, const struct stored *p)
+{
+    struct minute *at = find(m, share_minute(p->time_ns));
+
+    ASSERT(at != NULL);
+    if (at->profiles++ == 0)
+        m->open++;
+    at->want += share_check(p->attempt.boot, p->attempt.group, p->attempt.place);
+}
+
+static enum err add(struct minutes *m, const struct share *s)
+{
+    uint32_t place = idmap_add(&m->functions, s->function, m->n_sums);
+    bool over = false;
+
+    if (place == IDMAP_NONE)
+        return fault_set(&m->ask->fault, E_NO_MEMORY, NULL);
+    if (place == m->cap_sums) {
+        uint32_t cap = m->cap_sums ? m->cap_sums * 2 : FIRST_SUMS;
+        struct share *sums = GROW(m->ask->arena, m->sums, struct share, m->cap_sums, cap);
+        if (!sums)
+            return ask_no_memory(m->ask);
+        m->sums = sums;
+        m->cap_sums = cap;
+    }
+    if (place == m->n_sums)
+        m->sums[m->n_sums++].function = s->function;
+    m->sums[place].self = add_sat(m->sums[place].self, s->self, &over);
+    m->sums[place].total = add_sat(m->sums[place].total, s->total, &over);
+    return E_OK;
+}
+
+static enum err take(struct minutes *m, struct minute *at, const struct shares *s)
+{
+    bool over = false;
+
+    for (uint32_t i = 0; i < s->n; i++) {
+        enum err e = add(m, &s->rows[i]);
+        if (e)
+            return e;
+    }
+    m->total = add_sat(m->total, s->total, &over);
+    at->taken = true;
+    m->open--;
+    return E_OK;
+}
+
+/* A minute in several pieces (its service has changed its retention) matches with none of them, and is merged. */
+static enum err on_minute(void *ctx, int64_t minute, struct str packed)
+{
+    struct minutes *m = ctx;
+    struct minute *at = find(m, minute);
+    struct shares shares;
+    struct fault why = {0};
+    enum err e = ask_look(m->ask);
+
+    if (e || !at || at->profiles == 0 || at->taken)
+        return e;
+    struct arena *scratch = arena_new(m->ask->q->memory_limit / 4);
+    if (!scratch)
+        return fault_set(&m->ask->fault, E_NO_MEMORY, NULL);
+    if (shares_unpack(packed, scratch, &shares, &why) == E_OK && shares.check == at->want)
+        e = take(m, at, &shares);
+    arena_free(scratch);
+    return e;
+}
+
+enum err minutes_read(struct minutes *m, struct str type_id)
+{
+    const struct query *q = m->ask->q;
+    struct fault why = {0};
+
+    if (m->open == 0)
+        return E_OK;
+    enum err e = q->backend->shares->minutes(q->store, q->project, m->ask->params.value[PARAM_SERVICE], type_id,
+                                             m->first, m->first + m->n - 1, on_minute, m, &why);
+    if (e && m->ask->fault.err == E_OK)
+        return fault_set(&m->ask->fault, e, why.text[0] ? "%s" : NULL, why.text);
+    return e;
+}
+
+bool minutes_open_at(void *minutes, int64_t time_ns)
+{
+    const struct minutes *m = minutes;
+    const struct minute *at = find(m, share_minute(time_ns));
+
+    return at && at->profiles && !at->taken;
+}
+
+const struct share *minutes_find(const struct minutes *m, const struct identity *id)
+{
+    uint32_t place = idmap_get(&m->functions, identity_hash(id, m->ask->q->key));
+
+    return place == IDMAP_NONE ? NULL : &m->sums[place];
+}
