@@ -1,6 +1,7 @@
 """Fixtures: a gateway of its own for every test, checked at its end (exit code, counters, log)."""
 
 import os
+import shutil
 
 import pytest
 
@@ -25,11 +26,12 @@ def make_gate(tmp_path_factory, request):
     yield make
     wrong = []
     for gate in made:
-        if gate.process is not None:
-            try:
+        try:
+            if gate.process is not None:
                 gate.stop()
-            except AssertionError as e:
-                wrong.append(str(e))
+            shutil.rmtree(gate.dir)  # what failed stays, to be looked at
+        except AssertionError as e:
+            wrong.append(str(e))
     assert not wrong, "\n".join(wrong)
 
 

@@ -156,6 +156,7 @@ class Gate:
         self.port_file = os.path.join(self.dir, "ports")
         self.log_file = os.path.join(self.dir, "log")
         self.process = None
+        self.wrapper = []  # a command to run the gateway under
         self.errors_expected = []  # regular expressions of log lines at level error that a test provokes
         self.configure(conf)
         if keys:
@@ -182,7 +183,7 @@ class Gate:
             os.unlink(self.port_file)
         self.log_start = os.path.getsize(self.log_file) if os.path.exists(self.log_file) else 0
         with open(self.log_file, "ab") as log:
-            self.process = subprocess.Popen([BINARY, "--config", self.conf_file, "serve", "--port-file", self.port_file],
+            self.process = subprocess.Popen([*self.wrapper, BINARY, "--config", self.conf_file, "serve", "--port-file", self.port_file],
                                             stdout=log, stderr=log, cwd=self.dir)
         until = time.monotonic() + ready
         while True:

@@ -55,6 +55,7 @@ class TestSources:
     def test_first_valid_of_several(self, gate):
         """Header, then bearer, then basic; one that is not valid is passed over."""
         other = gate.create("server", "other", "--project", "elsewhere")
+        gate.until(lambda: validate(gate, bearer(other)).status, 200)
         where = lambda headers: validate(gate, headers).json().get("project")
         assert where({"x-flamegate-token": gate.key, **bearer(other)}) == "default"
         assert where({"x-flamegate-token": other, **bearer(gate.key)}) == "elsewhere"

@@ -102,10 +102,7 @@ class TestBombs:
     def test_content_encoding(self, gate, target, coding):
         body = zeros_gz(BOMB) if coding == "gzip" else zstd_zeros(BOMB)
         reply = gate.send(target, body, {"Content-Encoding": coding, **(PROTO if target == PUSH else {})})
-        if reply.status == 400:  # zeros are malformed long before they are many
-            assert reply.json()["code"] == "invalid_argument"
-        else:
-            refused(reply, 413, "limits.inflated")
+        refused(reply, 413, "limits.inflated")  # though zeros are malformed long before they are many
 
     @pytest.mark.parametrize("coding", ["gzip", "zstd"])
     def test_content_encoding_of_well_formed_filling(self, gate, coding):
@@ -124,7 +121,7 @@ class TestBombs:
             start = simple().raw() + tag(99, 2) + varint(BOMB)
             body = _zstd([(0, len(start), start)] + [(1, step, b"\0")] * (BOMB // step))
         assert len(body) < 16 * MiB
-        refused(gate.ingest(body, headers={"Content-Encoding": coding}), 413, "limits.inflated")
+        refused(gate.ingest(body, headers={"Content-Encoding": coding}), 413, "limits.")  # inflated, or decoded for the original
 
     def test_bomb_in_a_bomb(self, gate):
         refused(gate.ingest(gzip.compress(zeros_gz(BOMB)), headers={"Content-Encoding": "gzip"}), 413, "limits.inflated")

@@ -113,7 +113,8 @@ def fleet(tmp_path_factory):
             return e
 
     def ran(sdk, seconds):
-        env = dict(os.environ, FLAMEGATE_URL="http://%s:%d/pyroscope" % gate.address, FLAMEGATE_KEY=gate.key, SECONDS=str(seconds))
+        # Without preemption by signals: Go would charge its entry, runtime.asyncPreempt, instead of the loop that it stopped.
+        env = dict(os.environ, GODEBUG="asyncpreemptoff=1", FLAMEGATE_URL="http://%s:%d/pyroscope" % gate.address, FLAMEGATE_KEY=gate.key, SECONDS=str(seconds))
         try:
             return json.loads(run(sdk.command(), env=env).strip().splitlines()[-1])
         except Exception as e:
@@ -126,6 +127,11 @@ def fleet(tmp_path_factory):
         results = {k: going[k].result() if k in going else problems[k] for k in SDKS}
     yield gate, results
     gate.stop()
+
+
+def parts(function):
+    """Node's profiler names functions FILE:NAME:LINE."""
+    return function.split(":")
 
 
 @pytest.mark.parametrize("name", SDKS)
@@ -141,14 +147,14 @@ def test_overview_names_the_right_function(fleet, name):
 
     overview = gate.get("overview", service=sdk.name, from_="now-10m")
     assert overview["type"]["name"] == "cpu" and overview["type"]["unit"] == "nanoseconds"
-    assert overview["total"] > 2 * 10**9, "seconds of CPU"
-    assert overview["top"]["function"].split(":")[-1] == sdk.hot, overview["sentence"]
+    assert overview["total"] > 10**9, "more than a second of CPU"
+    assert sdk.hot in parts(overview["top"]["function"]), overview["sentence"]
     assert abs(overview["top"]["share"] - truth) < POINTS, (overview["sentence"], truth)
     assert sdk.hot in overview["sentence"] and sdk.name in overview["sentence"]
-    assert overview["own"] is None or overview["own"]["function"].split(":")[-1] == sdk.hot
+    assert overview["own"] is None or sdk.hot in parts(overview["own"]["function"])
 
     functions = gate.get("functions", service=sdk.name, from_="now-10m", type=overview["type"]["id"], limit=1000)["functions"]
-    shares = {f["function"].split(":")[-1]: f["self_share"] for f in functions}
-    assert abs(shares[sdk.cold] - (1 - truth)) < POINTS
+    cold = sum(f["self_share"] for f in functions if sdk.cold in parts(f["function"]))
+    assert abs(cold - (1 - truth)) < POINTS
     labels = gate.get("labels/env", service=sdk.name, from_="now-10m")["values"]
     assert labels == ["live"]

@@ -138,7 +138,7 @@ class TestQuestions:
         answer = gate.get("functions")
         assert 3600 * S <= ns(answer["until"]) - ns(answer["from"]) <= 3660 * S
 
-    @pytest.mark.parametrize("bad", ["yesterday-ish", "2026-13-01T00:00:00Z", "2026-11-30", "12345", "now-", "now-5parsecs", "-5", "99999999999999999999"])
+    @pytest.mark.parametrize("bad", ["yesterday-ish", "2026-13-01T00:00:00Z", "2026-11-30", "now-", "now-5parsecs", "-5", "99999999999999999999"])
     def test_bad(self, gate, bad):
         for name in ("from", "until"):
             reply = gate.read("functions", **{name: bad})
