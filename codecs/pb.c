@@ -1,7 +1,7 @@
 /* Varints, fields and the framing of a stream of fields. */
 #include "codecs/pb.h"
 
-enum { VARINT_MAX = 10, FIELD_NUMBER_MAX = (1 << 29) - 1 };
+enum { VARINT_MAX = 10, LAST_SHIFT = 63, FIELD_NUMBER_MAX = (1 << 29) - 1 };
 
 bool pb_varint_slow(struct pb *c, uint64_t *v)
 {
@@ -9,6 +9,8 @@ bool pb_varint_slow(struct pb *c, uint64_t *v)
     const uint8_t *p = c->p;
 
     for (uint32_t shift = 0; p < c->end && shift < 7 * VARINT_MAX; shift += 7) {
+        if (shift == LAST_SHIFT && *p > 1)
+            break; /* more than 64 bits */
         acc |= (uint64_t)(*p & 0x7f) << shift;
         if (*p++ < 0x80) {
             c->p = p;
@@ -71,7 +73,7 @@ static enum pb_step stream_varint(struct pb_framer *fr, struct str *in, uint64_t
 {
     while (in->len) {
         uint8_t b = (uint8_t)*in->p;
-        if (fr->shift >= 7 * VARINT_MAX)
+        if (fr->shift > LAST_SHIFT || (fr->shift == LAST_SHIFT && b > 1))
             return PB_BAD;
         in->p++;
         in->len--;

@@ -56,6 +56,8 @@ static enum step varint(struct push_proto *d, struct str *in, uint64_t *v)
         if (d->shift >= 70 || d->pos >= d->end[d->depth])
             return bad(d, "a varint that does not end");
         uint8_t b = (uint8_t)next(d, in);
+        if (d->shift == 63 && b > 1)
+            return bad(d, "a varint of more than 64 bits");
         d->acc |= (uint64_t)(b & 0x7f) << d->shift;
         d->shift += 7;
         if (b < 0x80) {
