@@ -14,7 +14,7 @@ from gate import ROOT, Gate
 
 SOURCE = os.path.join(ROOT, "test", "live")
 CACHE = os.path.join(ROOT, "build", "live")
-POINTS = 0.06
+POINTS = 0.03  # besides what so many samples at 100 Hz may be off
 
 
 def run(args, **kw):
@@ -147,14 +147,15 @@ def test_overview_names_the_right_function(fleet, name):
 
     overview = gate.get("overview", service=sdk.name, from_="now-10m")
     assert overview["type"]["name"] == "cpu" and overview["type"]["unit"] == "nanoseconds"
-    assert overview["total"] > 10**9, "more than a second of CPU"
+    assert overview["total"] > 2 * 10**9, "seconds of CPU"
     assert sdk.hot in parts(overview["top"]["function"]), overview["sentence"]
-    assert abs(overview["top"]["share"] - truth) < POINTS, (overview["sentence"], truth)
+    points = POINTS + 3 * (0.25 * 0.75 / (overview["total"] / 10**7)) ** 0.5
+    assert abs(overview["top"]["share"] - truth) < points, (overview["sentence"], truth)
     assert sdk.hot in overview["sentence"] and sdk.name in overview["sentence"]
     assert overview["own"] is None or sdk.hot in parts(overview["own"]["function"])
 
     functions = gate.get("functions", service=sdk.name, from_="now-10m", type=overview["type"]["id"], limit=1000)["functions"]
     cold = sum(f["self_share"] for f in functions if sdk.cold in parts(f["function"]))
-    assert abs(cold - (1 - truth)) < POINTS
+    assert abs(cold - (1 - truth)) < points
     labels = gate.get("labels/env", service=sdk.name, from_="now-10m")["values"]
     assert labels == ["live"]
