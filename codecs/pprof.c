@@ -372,5 +372,5 @@ size_t pprof_build_memory(const struct pprof *d)
 
     return d->n_samples * per_sample + (size_t)d->sample_ids.n * 2 * sizeof(uint32_t) + (size_t)d->lines.n * 96 +
            (size_t)d->functions.n * 112 + (size_t)d->locations.n * 48 + (size_t)d->strings.n * 28 +
-           (size_t)d->labels.n * 80 + 64 * 1024;
+           (size_t)d->labels.n * 80 + 128 * 1024;
 }
