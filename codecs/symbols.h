@@ -45,6 +45,13 @@ bool symbols_block(const struct symbols *const *list, uint32_t n, const struct i
 /* What blocks said, by id. Everything lives until symtab_free. One thread at a time. */
 struct symtab;
 struct symtab *symtab_new(void) MUST_CHECK;
+/*
+ * From now on only blocks that are of use for these stacks are read, told by the ids in front of them; the others cost
+ * next to nothing. Borrowed until symtab_free. Their frames may be defined in blocks that came before: while
+ * symtab_lacks, add all again.
+ */
+void symtab_want(struct symtab *t, const struct idset *stacks);
+bool symtab_lacks(const struct symtab *t);
 enum err symtab_add(struct symtab *t, struct str block,
                     struct fault *f) MUST_CHECK; /* E_BAD_INPUT: not a block of ours */
 struct symframe {

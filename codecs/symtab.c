@@ -20,6 +20,19 @@ struct symtab *symtab_new(void)
     return NULL;
 }
 
+void symtab_want(struct symtab *t, const struct idset *stacks)
+{
+    t->wanted = stacks;
+}
+
+bool symtab_lacks(const struct symtab *t)
+{
+    for (size_t i = 0; i < t->n_frames; i++)
+        if (!t->frames[i])
+            return true;
+    return false;
+}
+
 uint32_t symtab_stack(const struct symtab *t, uint64_t stack_id, const struct symframe **out, uint32_t cap)
 {
     uint32_t node = stack_id ? idmap_get(&t->stack_of, stack_id) : NODE_NONE;

@@ -18,6 +18,7 @@ struct symtab {
     struct node *nodes;
     size_t n_frames, frames_cap, n_nodes, nodes_cap;
     struct idmap frame_of, stack_of; /* id -> frame; id -> node */
+    const struct idset *wanted;      /* stacks; NULL: all */
 };
 
 #endif

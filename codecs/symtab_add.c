@@ -332,6 +332,24 @@ static uint64_t *take_ids(struct reading *r, uint32_t *n)
     return ids;
 }
 
+/* Whether the block has a stack that is wanted, or defines (perhaps) a frame that so far was only named. */
+static bool of_use(const struct reading *r)
+{
+    const struct symtab *t = r->t;
+
+    if (!t->wanted)
+        return true;
+    for (uint32_t i = 0; i < r->n_stacks; i++)
+        if (idset_has(t->wanted, r->stack_ids[i]) && idmap_get(&t->stack_of, r->stack_ids[i]) == IDMAP_NONE)
+            return true;
+    for (uint32_t i = 0; i < r->n_frames; i++) {
+        uint32_t number = idmap_get(&t->frame_of, r->frame_ids[i]);
+        if (number != IDMAP_NONE && !t->frames[number])
+            return true;
+    }
+    return false;
+}
+
 static enum err read_block(struct reading *r, struct buf *columns, struct fault *f)
 {
     struct str magic = unpack_bytes(&r->u, SYMBLOCK_MAGIC_BYTES);
@@ -345,6 +363,8 @@ static enum err read_block(struct reading *r, struct buf *columns, struct fault 
     struct str frame = {(const char *)r->u.p, (size_t)(r->u.end - r->u.p)};
     if (r->u.bad)
         return fault_set(f, E_BAD_INPUT, "not a block of symbols of ours: ids are cut short");
+    if (!of_use(r))
+        return E_OK;
     if (!zstd_unpack(frame, UNPACKED_MAX, columns))
         return columns->failed ? fault_set(f, E_NO_MEMORY, NULL)
                                : fault_set(f, E_BAD_INPUT, "not a block of symbols of ours: it does not unpack");

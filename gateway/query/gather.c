@@ -131,13 +131,10 @@ static enum err on_block(void *ctx, struct str block)
     return symtab_bytes(in->g->symtab) > in->ask->q->memory_limit / 2 ? ask_too_large(in->ask) : ask_look(in->ask);
 }
 
-static enum err load_symbols(struct gathering *in)
+static enum err read_blocks(struct gathering *in)
 {
     const struct query *q = in->ask->q;
     struct gathered *g = in->g;
-    g->symtab = symtab_new();
-    if (!g->symtab)
-        return fault_set(&in->ask->fault, E_NO_MEMORY, NULL);
     for (uint32_t i = 0; i < g->n_services; i++) {
         const struct gathered_service *s = &g->services[i];
         struct fault why = {0};
@@ -148,6 +145,36 @@ static enum err load_symbols(struct gathering *in)
                                       : fault_set(&in->ask->fault, e, why.text[0] ? "%s" : NULL, why.text);
     }
     return E_OK;
+}
+
+static struct idset *stacks_of(const struct merged *m)
+{
+    struct idset *stacks = idset_new();
+    for (uint32_t i = 0; stacks && m && i < m->n_rows; i++)
+        if (m->stack[i] && !idset_add(stacks, m->stack[i])) {
+            idset_free(stacks);
+            return NULL;
+        }
+    return stacks;
+}
+
+/* The symbols of the stacks that were merged; of everything in those days where functions come from minutes. */
+static enum err load_symbols(struct gathering *in)
+{
+    struct gathered *g = in->g;
+    g->symtab = symtab_new();
+    struct idset *stacks = stacks_of(g->merged);
+    enum err e = g->symtab && stacks ? E_OK : fault_set(&in->ask->fault, E_NO_MEMORY, NULL);
+    if (e == E_OK && !g->minutes.at)
+        symtab_want(g->symtab, stacks);
+    if (e == E_OK)
+        e = read_blocks(in);
+    if (e == E_OK && !g->minutes.at && symtab_lacks(g->symtab))
+        e = read_blocks(in);
+    if (g->symtab)
+        symtab_want(g->symtab, NULL);
+    idset_free(stacks);
+    return e;
 }
 
 /* What a result holds, nearly: its columns, the table from stacks to rows, labels. */
@@ -181,10 +208,10 @@ enum err gather(struct ask *a, enum gather_types types, bool by_labels, struct g
     e = types == GATHER_SHARES ? use_minutes(&in) : E_OK;
     if (e == E_OK)
         e = merge_profiles(&in, spec.type_id);
-    if (e == E_OK)
-        e = load_symbols(&in);
     if (e == E_OK && g->tally.profiles)
         g->merged = merge_result(g->merge);
+    if (e == E_OK)
+        e = load_symbols(&in);
     return e ? e : ask_spend(a, merged_bytes(g->merged) + symtab_bytes(g->symtab));
 }
 

@@ -319,13 +319,64 @@ static void test_damage(void **state)
     symbols_free(b);
 }
 
+/* Only blocks of use are read: those with a wanted stack, and those that define the frames it names. */
+static void test_wanted_stacks(void **state)
+{
+    static const struct recipe far = {.seed = 4,
+                                      .functions = 60,
+                                      .stacks = 80,
+                                      .depth = 20,
+                                      .sets = 1,
+                                      .samples = 10,
+                                      .types = 1,
+                                      .plain = true,
+                                      .shift = 10000};
+    struct profile *p = made_profile(arena, &small), *q = made_profile(arena, &shifted),
+                   *other = made_profile(arena, &far);
+    struct symbols *a = sealed(p), *b = sealed(q), *c = sealed(other);
+    struct idset *known = set(), *wanted = set(), *spare = set();
+    struct buf first = {0}, second = {0}, useless = {0};
+    struct symtab *t = table();
+
+    (void)state;
+    assert_true(symbols_block((const struct symbols *[]){a}, 1, NULL, known, &first));
+    struct idset *fresh = set();
+    assert_true(symbols_block((const struct symbols *[]){b}, 1, known, fresh, &second));
+    assert_true(symbols_block((const struct symbols *[]){c}, 1, NULL, spare, &useless));
+    for (uint32_t i = 0; i < b->n_stacks; i++)
+        assert_true(!b->stack_ids[i] || idset_add(wanted, b->stack_ids[i]));
+    symtab_want(t, wanted);
+    size_t empty = symtab_bytes(t);
+    add(t, &useless);
+    add(t, &first);
+    assert_int_equal(symtab_bytes(t), empty);
+    add(t, &second);
+    assert_true(symtab_lacks(t));
+    add(t, &useless);
+    add(t, &first);
+    assert_false(symtab_lacks(t));
+    check_profile(t, q, b);
+    assert_int_equal(symtab_stack(t, c->stack_ids[c->n_stacks - 1], NULL, 0), SYMTAB_UNKNOWN);
+    symtab_free(t);
+    buf_free(&first);
+    buf_free(&second);
+    buf_free(&useless);
+    idset_free(known);
+    idset_free(fresh);
+    idset_free(wanted);
+    idset_free(spare);
+    symbols_free(a);
+    symbols_free(b);
+    symbols_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copies),       cmocka_unit_test(test_ids),
         cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_second_block_names_the_first),
         cmocka_unit_test(test_what_is_lost), cmocka_unit_test(test_short_answer),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_damage),       cmocka_unit_test(test_wanted_stacks),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
