@@ -110,8 +110,8 @@ costs() {
             [ "$b" = real-cpu-15s ] && connections=16
             note "inflate/$b" "$($on_second $out/inflate_floor $file $floor)"
             load "nginx/$b" -k sink -u $nginx_at -b $file -c $connections -d $floor -p $nginx_pid
-            load "null/$b" -k ingest -u $null_at -b $file -c $connections -d $long -p $null_pid
-            load "sqlite/$b" -k ingest -u $gate_at -b $file -c $connections -d $long -p $gate_pid
+            load "null/$b" -k ingest -a $b -u $null_at -b $file -c $connections -d $long -p $null_pid
+            load "sqlite/$b" -k ingest -a $b -u $gate_at -b $file -c $connections -d $long -p $gate_pid
         done
         load "null-push/real-cpu-15s" -k push -u $null_at -b $small -c 16 -d $long -p $null_pid
     done
