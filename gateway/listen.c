@@ -14,7 +14,8 @@ static void take(struct listener *l)
 {
     struct app *app = l->app;
 
-    l->held = app->n_conns >= app->conf->max_connections;
+    /* Whoever looks after the process gets in even then. */
+    l->held = l->where == ROUTE_PUBLIC && app->n_conns >= app->conf->max_connections;
     if (!l->held && !conn_accept(app, (uv_stream_t *)&l->tcp, l->where))
         log_at(LOG_WARN, "accept failed", LOG_TEXT("address", l->address));
 }

@@ -17,7 +17,8 @@ enum metric {
     X(REPLIED, "replied") /* by us behind an answer */                                                                 \
     X(IDLE, "idle_timeout")                                                                                            \
     X(HEAD, "head_timeout")                                                                                            \
-    X(BODY, "body_timeout") X(WRITE, "write_timeout") X(SLOW, "slow") /* held memory and sent too little */            \
+    X(BODY, "body_timeout")                                                                                            \
+    X(WRITE, "write_timeout") X(SLOW, "slow") /* held memory and sent too little */                                    \
         X(SHUTDOWN, "shutdown") X(ERROR, "error")
 enum close_reason {
 #define X(id, name) CLOSE_##id,

@@ -25,6 +25,7 @@ void request_refuse_with(struct request *r, const struct fault *f)
     r->fault = *f;
     r->refused = true;
     r->handler->refused(r);
+    f = &r->fault; /* the caller's may have gone with the upload */
     log_at(LOG_DEBUG, "refused", LOG_TEXT("route", route_names[r->routed.route]), LOG_NUM("status", err_status(f->err)),
            LOG_TEXT("why", f->text[0] ? f->text : err_text(f->err)), LOG_TEXT("project", r->access.project));
 }
