@@ -22,9 +22,9 @@
 #include "gateway/scrape.h"
 
 enum {
-    TICK_MS = 100,
-    TICKS_PER_SECOND = 10,
-    TICKS_PER_MINUTE = 600,
+    TICK_MS = 25,
+    TICKS_PER_SECOND = 1000 / TICK_MS,
+    TICKS_PER_MINUTE = 60 * TICKS_PER_SECOND,
     FORCE_MS = 30000, /* behind drain_delay: whoever is still there is cut */
     INGEST_QUEUE = 1024,
     QUERY_QUEUE = 64,
