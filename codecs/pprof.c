@@ -318,7 +318,8 @@ struct pprof *pprof_new(struct intake *in, struct fault *f)
     d->in = in;
     d->fault = f;
     d->framer.arena = in->arena;
-    d->framer.wanted = WANTED;
+    d->framer.wanted =
+        WANTED | 1 << F_TIME | 1 << F_DURATION | 1 << F_PERIOD; /* the numbers, to refuse them as bytes */
     d->framer.max = in->limits->field;
     d->set_at.n = 2; /* set 0: no labels */
     d->n_sets = 1;
