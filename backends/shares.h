@@ -21,7 +21,8 @@ static inline int64_t share_minute(int64_t time_ns)
     return time_ns / ns - (time_ns % ns < 0);
 }
 
-/* `packed`: shares_pack; valid during the callback. A minute may come in several pieces, which add up. */
+/* `packed`: shares_pack; valid during the callback. A minute may come in several pieces, which add up, one after the
+ * other. */
 typedef enum err (*share_row)(void *ctx, int64_t minute, struct str packed);
 
 struct share_reader_ops {

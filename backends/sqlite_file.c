@@ -38,9 +38,10 @@ static const char schema[] =
     "CREATE TABLE body(id INTEGER PRIMARY KEY, body BLOB NOT NULL);"
     "CREATE TABLE symbols(id INTEGER PRIMARY KEY, service INTEGER NOT NULL, block BLOB NOT NULL);"
     "CREATE INDEX symbols_service ON symbols(service);"
-    "CREATE TABLE share(service INTEGER NOT NULL, type INTEGER NOT NULL, minute INTEGER NOT NULL, packed BLOB NOT "
+    "CREATE TABLE share(service INTEGER NOT NULL, type INTEGER NOT NULL, minute INTEGER NOT NULL, tier INTEGER NOT "
+    "NULL, packed BLOB NOT "
     "NULL);"
-    "CREATE UNIQUE INDEX share_minute ON share(service, type, minute);"
+    "CREATE UNIQUE INDEX share_minute ON share(service, type, minute, tier);"
     "CREATE TABLE mark(boot INTEGER NOT NULL, grp INTEGER NOT NULL, told INTEGER NOT NULL, PRIMARY KEY(boot, grp))"
     " WITHOUT ROWID;";
 

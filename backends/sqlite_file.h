@@ -1,6 +1,6 @@
 /*
  * One file of the store: everything of one (retention class, day). The schema, and every statement that is ever run on
- * it. Rows are never changed or deleted (a mark's bits apart); a file goes as a whole.
+ * it. Rows are never changed or deleted (but a mark's bits and the sums in `share`); a file goes as a whole.
  */
 #ifndef BACKENDS_SQLITE_FILE_H
 #define BACKENDS_SQLITE_FILE_H
@@ -33,9 +33,11 @@ static inline bool file_key_eq(struct file_key a, struct file_key b)
     X(PUT_BODY, "INSERT INTO body(id, body) VALUES(?1, ?2)")                                                           \
     X(PUT_MARK, "INSERT INTO mark(boot, grp, told) VALUES(?1, ?2, ?3)"                                                 \
                 " ON CONFLICT(boot, grp) DO UPDATE SET told = told & excluded.told")                                   \
-    X(PUT_SHARE, "INSERT OR REPLACE INTO share(service, type, minute, packed) VALUES(?1, ?2, ?3, ?4)")                 \
-    X(GET_SHARE, "SELECT packed FROM share WHERE service = ?1 AND type = ?2 AND minute = ?3")                          \
-    X(GET_SHARES, "SELECT minute, packed FROM share WHERE service = ?1 AND type = ?2 AND minute BETWEEN ?3 AND ?4")    \
+    X(PUT_SHARE, "INSERT OR REPLACE INTO share(service, type, minute, tier, packed) VALUES(?1, ?2, ?3, ?4, ?5)")       \
+    X(GET_SHARE, "SELECT packed FROM share WHERE service = ?1 AND type = ?2 AND minute = ?3 AND tier = ?4")            \
+    X(DROP_SHARE, "DELETE FROM share WHERE service = ?1 AND type = ?2 AND minute = ?3 AND tier = ?4")                  \
+    X(GET_SHARES, "SELECT minute, packed FROM share WHERE service = ?1 AND type = ?2 AND minute BETWEEN ?3 AND ?4"     \
+                  " ORDER BY minute")                                                                                  \
     X(GET_MARK, "SELECT told FROM mark WHERE boot = ?1 AND grp = ?2")                                                  \
     X(GET_SERVICES, "SELECT id, name FROM service WHERE project = ?1")                                                 \
     X(GET_SERVICE, "SELECT project, name FROM service WHERE id = ?1")                                                  \

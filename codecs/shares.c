@@ -29,17 +29,36 @@ static bool intern(struct charging *c, uint64_t id, uint32_t *place)
     return true;
 }
 
+/* Frames with a function are told apart by it alone, so each function is hashed once. */
+static bool intern_functions(struct charging *c, const struct hash_key *k, uint32_t *place)
+{
+    const struct symbols *s = c->symbols;
+
+    for (uint32_t i = 0; i < s->n_functions; i++) {
+        struct identity id = identity_of(&s->functions[i], NULL, 0, NULL);
+        if (!intern(c, identity_hash(&id, k), &place[i]))
+            return false;
+    }
+    return true;
+}
+
 static bool intern_frames(struct charging *c, const struct hash_key *k)
 {
     const struct symbols *s = c->symbols;
+    uint32_t *place = NEW(c->arena, uint32_t, s->n_functions + 1);
     struct identity none = identity_lone("[no stack]");
     char text[IDENTITY_TEXT];
 
+    if (!place || !intern_functions(c, k, place))
+        return false;
     for (uint32_t i = 0; i < s->n_frames; i++) {
         const struct frame *fr = &s->frames[i];
-        const struct function *fn = fr->function == PROFILE_NONE ? NULL : &s->functions[fr->function];
         const struct mapping *m = fr->mapping == PROFILE_NONE ? NULL : &s->mappings[fr->mapping];
-        struct identity id = identity_of(fn, m, fr->address, text);
+        if (fr->function != PROFILE_NONE) {
+            c->frame_function[i] = place[fr->function];
+            continue;
+        }
+        struct identity id = identity_of(NULL, m, fr->address, text);
         if (!intern(c, identity_hash(&id, k), &c->frame_function[i]))
             return false;
     }
@@ -127,9 +146,10 @@ static enum err charge_all(struct charging *c, const struct record_view *v, cons
                            struct shares **out, struct fault *f)
 {
     uint32_t *place = NEW(c->arena, uint32_t, v->n_stacks + 1);
+    size_t most = (size_t)c->symbols->n_functions + c->symbols->n_frames + 1;
 
-    c->ids = NEW(c->arena, uint64_t, c->symbols->n_frames + 1);
-    c->stamp = NEW(c->arena, uint32_t, c->symbols->n_frames + 1);
+    c->ids = NEW(c->arena, uint64_t, most);
+    c->stamp = NEW(c->arena, uint32_t, most);
     c->frame_function = NEW(c->arena, uint32_t, c->symbols->n_frames + 1);
     *out = NEW(c->arena, struct shares, v->n_types + 1);
     if (!place || !c->ids || !c->stamp || !c->frame_function || !*out)

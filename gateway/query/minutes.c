@@ -22,6 +22,8 @@ enum err minutes_open(struct minutes *m, struct ask *a)
 void minutes_close(struct minutes *m)
 {
     idmap_free(&m->functions);
+    arena_free(m->pieces.arena);
+    m->pieces.arena = NULL;
     m->at = NULL;
 }
 
@@ -62,39 +64,49 @@ static enum err add(struct minutes *m, const struct share *s)
     return E_OK;
 }
 
-static enum err take(struct minutes *m, struct minute *at, const struct shares *s)
+/* All pieces of a minute are there: it is taken if they hold just what counts. */
+static enum err settle(struct minutes *m)
 {
+    struct pieces *p = &m->pieces;
+    struct minute *at = p->arena ? find(m, p->minute) : NULL;
+    uint64_t check = 0;
     bool over = false;
+    enum err e = E_OK;
 
-    for (uint32_t i = 0; i < s->n; i++) {
-        enum err e = add(m, &s->rows[i]);
-        if (e)
-            return e;
+    for (unsigned i = 0; i < p->n; i++)
+        check += p->list[i].check;
+    if (at && at->profiles && !at->taken && check == at->want) {
+        for (unsigned i = 0; i < p->n; i++) {
+            for (uint32_t j = 0; e == E_OK && j < p->list[i].n; j++)
+                e = add(m, &p->list[i].rows[j]);
+            m->total = add_sat(m->total, p->list[i].total, &over);
+        }
+        at->taken = true;
+        m->open--;
     }
-    m->total = add_sat(m->total, s->total, &over);
-    at->taken = true;
-    m->open--;
-    return E_OK;
+    arena_free(p->arena);
+    *p = (struct pieces){0};
+    return e;
 }
 
-/* A minute in several pieces (its service has changed its retention) matches with none of them, and is merged. */
-static enum err on_minute(void *ctx, int64_t minute, struct str packed)
+/* A piece that is not whole, or one too many, leaves its minute to be merged. */
+static enum err on_piece(void *ctx, int64_t minute, struct str packed)
 {
     struct minutes *m = ctx;
-    struct minute *at = find(m, minute);
-    struct shares shares;
+    struct pieces *p = &m->pieces;
     struct fault why = {0};
     enum err e = ask_look(m->ask);
 
-    if (e || !at || at->profiles == 0 || at->taken)
+    if (e == E_OK && p->arena && p->minute != minute)
+        e = settle(m);
+    if (e)
         return e;
-    struct arena *scratch = arena_new(m->ask->q->memory_limit / 4);
-    if (!scratch)
+    if (!p->arena && !(p->arena = arena_new(m->ask->q->memory_limit / 4)))
         return fault_set(&m->ask->fault, E_NO_MEMORY, NULL);
-    if (shares_unpack(packed, scratch, &shares, &why) == E_OK && shares.check == at->want)
-        e = take(m, at, &shares);
-    arena_free(scratch);
-    return e;
+    p->minute = minute;
+    if (p->n < PIECES_MAX && shares_unpack(packed, p->arena, &p->list[p->n], &why) == E_OK)
+        p->n++;
+    return E_OK;
 }
 
 enum err minutes_read(struct minutes *m, struct str type_id)
@@ -105,10 +117,10 @@ enum err minutes_read(struct minutes *m, struct str type_id)
     if (m->open == 0)
         return E_OK;
     enum err e = q->backend->shares->minutes(q->store, q->project, m->ask->params.value[PARAM_SERVICE], type_id,
-                                             m->first, m->first + m->n - 1, on_minute, m, &why);
-    if (e && m->ask->fault.err == E_OK)
-        return fault_set(&m->ask->fault, e, why.text[0] ? "%s" : NULL, why.text);
-    return e;
+                                             m->first, m->first + m->n - 1, on_piece, m, &why);
+    if (e == E_OK)
+        return settle(m);
+    return m->ask->fault.err ? m->ask->fault.err : fault_set(&m->ask->fault, e, why.text[0] ? "%s" : NULL, why.text);
 }
 
 bool minutes_open_at(void *minutes, int64_t time_ns)

@@ -16,6 +16,14 @@ struct minute {
     uint32_t profiles;
     bool taken;
 };
+/* The pieces of one minute as they come. */
+enum { PIECES_MAX = 32 };
+struct pieces {
+    int64_t minute;
+    struct arena *arena; /* of what follows; NULL: none */
+    struct shares list[PIECES_MAX];
+    unsigned n;
+};
 struct minutes {
     struct ask *ask;
     int64_t first;
@@ -25,6 +33,7 @@ struct minutes {
     struct share *sums; /* by place in `functions` */
     uint32_t n_sums, cap_sums;
     int64_t total;
+    struct pieces pieces;
     uint32_t open; /* minutes with profiles that were not taken */
 };
 

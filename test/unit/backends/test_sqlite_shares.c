@@ -78,6 +78,40 @@ static void minutes_add_up(void **state)
     arena_free(m.arena);
 }
 
+/* Small and large profiles of one minute: a few pieces, which add up to all of them. */
+static void sizes_of_all_kinds(void **state)
+{
+    static const uint32_t stacks[] = {1, 300, 2, 40, 1, 300, 3, 90, 1, 2};
+    struct world *w = *state;
+    struct minutes m = {.arena = arena_new(SIZE_MAX)};
+    struct shares want = {0}, got = {0};
+    struct fault f = {0};
+    char type[128];
+
+    w->host.shares = true;
+    for (uint32_t i = 0; i < COUNTOF(stacks); i++) {
+        struct wish wish = {
+            .service = "s", .time_ns = NOON + i, .value = i + 1, .stacks = stacks[i], .first_stack = 20 * i};
+        struct group g = {.class_days = 15, .day = TODAY, .boot = 7, .id = i + 1, .n = 1};
+        struct shares *own;
+
+        g.records[0] = make_record(w, wish);
+        snprintf(type, sizeof type, "%.*s", STR_ARG(g.records[0]->types[0].id));
+        put_group(w, &g);
+        assert_int_equal(shares_of(g.records[0], &w->key, m.arena, &own, &f), E_OK);
+        own[0].check = share_check(7, i + 1, 0);
+        assert_int_equal(shares_add(&want, &own[0], m.arena, &want, &f), E_OK);
+        free_group(&g);
+    }
+    read_minutes(w, &m, type);
+    assert_in_range(m.n, 1, 6);
+    for (int i = 0; i < m.n; i++)
+        assert_int_equal(shares_add(&got, &m.shares[i], m.arena, &got, &f), E_OK);
+    assert_true(got.check == want.check && got.total == want.total && got.n == want.n);
+    assert_memory_equal(got.rows, want.rows, want.n * sizeof *want.rows);
+    arena_free(m.arena);
+}
+
 /* The same group once more, as after a lost answer, adds nothing. */
 static void putting_again_adds_nothing(void **state)
 {
@@ -117,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(minutes_add_up, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(sizes_of_all_kinds, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(putting_again_adds_nothing, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(off_means_none, world_setup, world_teardown),
     };
