@@ -2,14 +2,19 @@
 #include "backends/backend.h"
 
 #include "backends/null.h"
+#include "backends/postgres.h"
 #include "backends/sqlite.h"
 
-static const struct backend *const all[] = {&backend_sqlite, &backend_null};
+static const struct backend *const all[] = {&backend_sqlite, &backend_postgres, &backend_null};
 
 static const uint16_t ladder[] = {1, 3, 7, 15, 30, 90};
 
 const struct backend *backend_find(struct str address, struct str *rest)
 {
+    if (str_starts(address, STR("postgresql:"))) { /* libpq's other spelling */
+        *rest = (struct str){address.p + strlen("postgresql:"), address.len - strlen("postgresql:")};
+        return &backend_postgres;
+    }
     for (size_t i = 0; i < COUNTOF(all); i++) {
         struct str scheme = str_of(all[i]->write->scheme);
 

@@ -1,0 +1,229 @@
+/* Schema version 1, and the statements that keep its partitions. */
+#include "backends/pg_schema.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "backends/day.h"
+#include "backends/pg_array.h"
+
+enum { VERSION = 1, DDL_MS = 30000, DROP_MS = 5000 };
+
+/* "flamegat", the lock of every change to tables. */
+#define LOCK "PERFORM pg_advisory_xact_lock(7380381011834003828); "
+#define MIGRATE_HEAD                                                                                                   \
+    "DO $do$ BEGIN " LOCK "CREATE TABLE IF NOT EXISTS meta(key text PRIMARY KEY, value text NOT NULL);"                \
+    " IF coalesce((SELECT value::int FROM meta WHERE key = 'version'), 0) < "
+#define MIGRATE_TAIL(version)                                                                                          \
+    " INSERT INTO meta VALUES('version', '" version "') ON CONFLICT (key) DO UPDATE SET value = excluded.value;"       \
+    " END IF; END $do$"
+
+/*
+ * What leads from each version to the next; a step once released never changes. A profile's key starts with its
+ * attempt, by which single ones are asked for, and which grows: inserts go to the end of the index. Bodies are
+ * compressed already. Marks only ever lose bits.
+ */
+static const char *const steps[VERSION] = {
+    MIGRATE_HEAD
+    "1 THEN"
+    " INSERT INTO meta VALUES('store', md5(random()::text || clock_timestamp()::text));"
+    " CREATE TABLE service(id bigint PRIMARY KEY, project text NOT NULL, name text NOT NULL);"
+    " CREATE INDEX service_project ON service(project, name);"
+    " CREATE TABLE typeset(id bigint PRIMARY KEY, types bytea NOT NULL);"
+    " CREATE TABLE series(class smallint NOT NULL, day date NOT NULL, service bigint NOT NULL, id bigint NOT NULL,"
+    " name text NOT NULL, spy text NOT NULL, labels bytea NOT NULL, PRIMARY KEY(service, id, class, day))"
+    " PARTITION BY LIST(class);"
+    " CREATE TABLE symbols(class smallint NOT NULL, day date NOT NULL, service bigint NOT NULL, writer bigint NOT NULL,"
+    " seq bigint NOT NULL, block bytea NOT NULL, PRIMARY KEY(service, writer, seq, class, day))"
+    " PARTITION BY LIST(class);"
+    " ALTER TABLE symbols ALTER block SET STORAGE EXTERNAL;"
+    " CREATE TABLE profile(class smallint NOT NULL, time_ns bigint NOT NULL, boot bigint NOT NULL, grp bigint NOT NULL,"
+    " place smallint NOT NULL, service bigint NOT NULL, series bigint NOT NULL, content bytea NOT NULL,"
+    " has_identity boolean NOT NULL, duration_ns bigint NOT NULL, stored_ns bigint NOT NULL, n_samples bigint NOT NULL,"
+    " typeset bigint NOT NULL, totals bytea NOT NULL, main_type smallint NOT NULL, format text NOT NULL,"
+    " trace text NOT NULL, original_bytes bigint NOT NULL, body bytea NOT NULL,"
+    " PRIMARY KEY(boot, grp, place, class, time_ns)) PARTITION BY LIST(class);"
+    " ALTER TABLE profile ALTER body SET STORAGE EXTERNAL;"
+    " CREATE INDEX profile_window ON profile(service, time_ns);"
+    " CREATE TABLE mark(class smallint NOT NULL, day date NOT NULL, boot bigint NOT NULL, grp bigint NOT NULL,"
+    " told bigint NOT NULL, PRIMARY KEY(boot, grp, class, day)) PARTITION BY LIST(class);"
+    " DECLARE t text; c text; BEGIN"
+    " FOREACH t IN ARRAY ARRAY['series', 'symbols', 'profile', 'mark'] LOOP"
+    " FOREACH c IN ARRAY ARRAY['1', '3', '7', '15', '30', '90'] LOOP"
+    " EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES IN (%s) PARTITION BY RANGE(%s)', t || '_c' || c, t, c,"
+    " CASE t WHEN 'profile' THEN 'time_ns' ELSE 'day' END);"
+    " END LOOP; END LOOP; END;" MIGRATE_TAIL("1"),
+};
+
+/*
+ * A partition is made alone and attached, which leaves readers and writers of its parent alone; CREATE ... PARTITION OF
+ * would wait for all of them. $1 to $3 are put in by hand, since DO takes no parameters.
+ */
+static const char make_days[] =
+    "DO $do$ DECLARE t text; d int; child text; BEGIN " LOCK "SET LOCAL lock_timeout = '10s';"
+    " FOREACH t IN ARRAY ARRAY['series', 'symbols', 'profile', 'mark'] LOOP FOR d IN %d..%d LOOP"
+    " child := format('%%s_c%u_%%s', t, to_char(date '1970-01-01' + d, 'YYYYMMDD'));"
+    " CONTINUE WHEN to_regclass(child) IS NOT NULL;"
+    " EXECUTE format('CREATE TABLE %%I (LIKE %%I INCLUDING ALL)', child, t || '_c%u');"
+    " IF t = 'profile' THEN"
+    " EXECUTE format('ALTER TABLE %%I ATTACH PARTITION %%I FOR VALUES FROM (%%s) TO (%%s)', t || '_c%u', child,"
+    " d * 86400000000000::bigint, (d + 1) * 86400000000000::bigint);"
+    " ELSE EXECUTE format('ALTER TABLE %%I ATTACH PARTITION %%I FOR VALUES FROM (%%L) TO (%%L)', t || '_c%u', child,"
+    " date '1970-01-01' + d, date '1970-01-01' + d + 1);"
+    " END IF; END LOOP; END LOOP; END $do$";
+
+/* In the order in which a put takes its locks, so that the two do not wait for each other. */
+static const char drop_day[] = "DO $do$ DECLARE t text; child text; BEGIN " LOCK "SET LOCAL lock_timeout = '500ms';"
+                               " FOREACH t IN ARRAY ARRAY['series', 'symbols', 'profile', 'mark'] LOOP"
+                               " child := format('%%s_c%u_%%s', t, to_char(date '1970-01-01' + %d, 'YYYYMMDD'));"
+                               " CONTINUE WHEN to_regclass(child) IS NULL;"
+                               " EXECUTE format('ALTER TABLE %%I DETACH PARTITION %%I', t || '_c%u', child);"
+                               " EXECUTE format('DROP TABLE %%I', child);"
+                               " END LOOP; END $do$";
+
+static const char list_days[] =
+    "SELECT DISTINCT substring(d.relname from '_c([0-9]+)_')::int,"
+    " to_date(right(d.relname, 8), 'YYYYMMDD') - date '1970-01-01' FROM pg_inherits c"
+    " JOIN pg_inherits i ON i.inhparent = c.inhrelid JOIN pg_class d ON d.oid = i.inhrelid WHERE c.inhparent IN"
+    " (to_regclass('series'), to_regclass('symbols'), to_regclass('profile'), to_regclass('mark'))"
+    " AND d.relname ~ '^[a-z]+_c[0-9]+_[0-9]{8}$'";
+
+static enum err run(struct pg_call *c, const char *sql, int64_t deadline_ms, pg_row row, void *ctx, struct fault *f)
+{
+    struct pg_statement s = {.sql = sql};
+    struct pg_fault why;
+
+    switch (pg_call_run(c, &s, PG_WHOLE, deadline_ms, row, ctx, &why)) {
+    case PG_CALL_OK:
+        return E_OK;
+    case PG_CALL_STOPPED:
+        return fault_set(f, E_NO_MEMORY, NULL);
+    default:
+        return fault_set(f, E_STORE_DOWN, "%s%s%s", why.state, why.state[0] ? ": " : "", why.text);
+    }
+}
+
+/* What meta says. */
+struct meta {
+    int64_t version;
+    bool any_key, same_key;
+    char key[17];
+};
+
+static enum err on_meta(void *ctx, const struct pg_result *r, int row)
+{
+    struct meta *m = ctx;
+
+    m->version = pg_int(r, row, 0);
+    m->any_key = pg_bytes(r, row, 1).len > 0;
+    m->same_key = str_eq(pg_bytes(r, row, 1), str_of(m->key));
+    return E_OK;
+}
+
+static enum err on_version(void *ctx, const struct pg_result *r, int row)
+{
+    *(int64_t *)ctx = pg_int(r, row, 0);
+    return E_OK;
+}
+
+/* 0: there is none. */
+static enum err read_version(struct pg_call *c, int64_t *version, struct fault *f)
+{
+    static const char there[] = "SELECT (to_regclass('meta') IS NOT NULL)::int";
+    static const char of_meta[] = "SELECT value::int FROM meta WHERE key = 'version'";
+    enum err e = run(c, there, DDL_MS, on_version, version, f);
+
+    return e || !*version ? e : (*version = 0, run(c, of_meta, DDL_MS, on_version, version, f));
+}
+
+static enum err claim_key(struct pg_call *c, const struct meta *m, struct fault *f)
+{
+    char sql[160];
+
+    snprintf(sql, sizeof sql, "INSERT INTO meta VALUES('hash_key', '%s') ON CONFLICT DO NOTHING", m->key);
+    return run(c, sql, DDL_MS, NULL, NULL, f);
+}
+
+static enum err judge(const struct meta *m, struct fault *f)
+{
+    if (m->version > VERSION)
+        return fault_set(
+            f, E_INTERNAL,
+            "samples: the schema in PostgreSQL is version %lld, newer than %d, the last that this program knows",
+            (long long)m->version, VERSION);
+    if (m->any_key && !m->same_key)
+        return fault_set(f, E_INTERNAL,
+                         "samples: what is stored in PostgreSQL was written with another key (hash_key_file); its ids "
+                         "would not match");
+    return E_OK;
+}
+
+enum err pg_schema_prepare(struct pg_call *c, const struct hash_key *key, struct fault *f)
+{
+    static const char read_meta[] = "SELECT (SELECT value::int FROM meta WHERE key = 'version'),"
+                                    " (SELECT value FROM meta WHERE key = 'hash_key')";
+    struct meta m = {0};
+    enum err e = read_version(c, &m.version, f);
+
+    hash_key_fingerprint(key, m.key);
+    for (int64_t v = m.version; !e && v < VERSION; v++)
+        e = run(c, steps[v], DDL_MS, NULL, NULL, f);
+    if (!e && m.version <= VERSION)
+        e = claim_key(c, &m, f);
+    if (!e)
+        e = run(c, read_meta, DDL_MS, on_meta, &m, f);
+    return e ? e : judge(&m, f);
+}
+
+enum err pg_schema_make_days(struct pg_call *c, uint16_t class_days, int32_t first, int32_t last, struct fault *f)
+{
+    char sql[sizeof make_days + 64];
+    unsigned k = class_days;
+
+    snprintf(sql, sizeof sql, make_days, (int)first, (int)last, k, k, k, k);
+    return run(c, sql, DDL_MS, NULL, NULL, f);
+}
+
+struct listing {
+    struct pg_day *days;
+    size_t n, cap;
+};
+
+static enum err on_day(void *ctx, const struct pg_result *r, int row)
+{
+    struct listing *l = ctx;
+
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? l->cap * 2 : 64;
+        struct pg_day *days = realloc(l->days, cap * sizeof *days);
+
+        if (!days)
+            return E_NO_MEMORY;
+        l->days = days;
+        l->cap = cap;
+    }
+    l->days[l->n++] = (struct pg_day){(uint16_t)pg_int(r, row, 0), (int32_t)pg_int(r, row, 1)};
+    return E_OK;
+}
+
+enum err pg_schema_list_days(struct pg_call *c, struct pg_day **days, size_t *n, struct fault *f)
+{
+    struct listing l = {0};
+    enum err e = run(c, list_days, DROP_MS, on_day, &l, f);
+
+    if (e) {
+        free(l.days);
+        return e;
+    }
+    *days = l.days;
+    *n = l.n;
+    return E_OK;
+}
+
+enum err pg_schema_drop_day(struct pg_call *c, struct pg_day day, struct fault *f)
+{
+    char sql[sizeof drop_day + 64];
+
+    snprintf(sql, sizeof sql, drop_day, (unsigned)day.class_days, (int)day.day, (unsigned)day.class_days);
+    return run(c, sql, DROP_MS, NULL, NULL, f);
+}

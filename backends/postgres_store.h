@@ -1,0 +1,136 @@
+/*
+ * Inside of the PostgreSQL store. The loop holds the writer's connection and decides (postgres.c, pg_put.c, pg_mark.c);
+ * a packer thread makes what is sent; an upkeep thread waits for whatever takes locks (pg_upkeep.c); queries read over
+ * connections of a pool, on their own threads (pg_scan.c, pg_read.c).
+ */
+#ifndef BACKENDS_POSTGRES_STORE_H
+#define BACKENDS_POSTGRES_STORE_H
+
+#include "backends/backend.h"
+#include "backends/pg_pack.h"
+#include "backends/pg_schema.h"
+
+enum { PG_STATEMENT_MS = 2500, PG_PATIENCE_MS = 1000, PG_RANGES_MAX = 16, PG_CLASSES_MAX = 8, PG_AHEAD_DAYS = 3 };
+
+/* NEXT -> (MAKING_DAY ->) PACKING -> READY -> SENT -> LEARNING -> NEXT ... -> NONE. */
+enum pg_put_phase {
+    PG_PUT_NONE,
+    PG_PUT_NEXT,
+    PG_PUT_MAKING_DAY,
+    PG_PUT_PACKING,
+    PG_PUT_READY,
+    PG_PUT_SENT,
+    PG_PUT_LEARNING
+};
+
+/* The put under way: ranges of its rows, the next one last. One to begin with; a bad row splits its range. */
+struct pg_put {
+    struct group *group;
+    enum pg_put_phase phase;
+    struct {
+        uint16_t from, n;
+    } ranges[PG_RANGES_MAX];
+    int n_ranges;
+    unsigned tries; /* of the range */
+    struct pg_pack pack;
+};
+
+struct pg_mark {
+    uint16_t class_days;
+    int32_t day;
+    uint64_t boot, group, told;
+};
+
+/* Marks that wait, in the order of asking. */
+struct pg_marks {
+    struct pg_mark *list;
+    size_t n, cap;
+    size_t sent;  /* the first of them are in flight; 0: none */
+    size_t alone; /* so many go one by one, since one of them failed */
+    unsigned tries;
+    struct pg_batch batch;
+};
+
+struct pg_prepare_job {
+    struct pg_job job; /* first */
+    struct sample_store *store;
+    bool running;
+    enum err err;
+    struct fault fault;
+};
+
+struct pg_day_job {
+    struct pg_job job; /* first */
+    struct sample_store *store;
+    struct pg_day day;
+    bool ok;
+};
+
+struct pg_expire_job {
+    struct pg_job job; /* first */
+    struct sample_store *store;
+    bool running, wanted;
+    int64_t now_ns; /* wanted for */
+    int32_t today;  /* of the one running */
+    uint16_t classes[PG_CLASSES_MAX];
+    int n_classes;
+    struct pg_day *dropped;
+    size_t n_dropped;
+    bool ahead; /* days are made for all classes */
+};
+
+struct sample_store {
+    const struct store_host *host;
+    struct pg_options options;
+    struct pg_pool *pool;
+    struct pg_stored *stored;
+    atomic_bool healthy, hurry; /* hurry: do not wait for the server any more */
+
+    /* loop only */
+    struct pg_link *link;
+    struct pg_worker *packer, *upkeep;
+    uv_timer_t timer; /* patience with a server that is away */
+    uint64_t away_since_ms;
+    bool was_up, prepared, last_ok, closing, shutting;
+    int open_parts; /* still to be closed */
+    char identity[128];
+    uint64_t writer, seq;
+    struct pg_put put;
+    struct pg_marks marks;
+    struct pg_prepare_job prepare;
+    struct pg_day_job day;
+    struct pg_expire_job expire;
+    struct pg_day *days; /* whose partitions are there */
+    size_t n_days, cap_days;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+/* postgres.c */
+void pg_log(const struct sample_store *s, int level, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void pg_pump(struct sample_store *s);           /* whatever can be done now, from a callback */
+bool pg_away(const struct sample_store *s);     /* nothing can be written now */
+bool pg_given_up(const struct sample_store *s); /* and has not for so long that nobody should wait */
+void pg_tell_health(struct sample_store *s);
+
+/* pg_put.c */
+void pg_put_start(struct sample_store *s, struct group *g);
+void pg_put_step(struct sample_store *s);
+void pg_put_settle(struct sample_store *s); /* ends a put that is through, or without hope; calls its done */
+void pg_put_done(struct sample_store *s, bool ok, const struct pg_fault *f);
+
+/* pg_mark.c */
+void pg_mark_add(struct sample_store *s, const struct group *g, uint64_t told);
+void pg_mark_send(struct sample_store *s);
+void pg_mark_done(struct sample_store *s, bool ok, const struct pg_fault *f);
+void pg_mark_free(struct sample_store *s);
+
+/* pg_upkeep.c */
+enum err pg_upkeep_prepare_now(struct sample_store *s, struct fault *f); /* blocks */
+void pg_upkeep_prepare(struct sample_store *s);
+void pg_upkeep_make_day(struct sample_store *s, uint16_t class_days, int32_t day);
+void pg_upkeep_expire(struct sample_store *s);
+bool pg_upkeep_has_day(const struct sample_store *s, uint16_t class_days, int32_t day);
+void pg_upkeep_forget_day(struct sample_store *s, uint16_t class_days, int32_t day);
+
+#endif
