@@ -20,7 +20,7 @@ PACKAGES := gcc libc6-dev make git ca-certificates curl \
 	libuv1-dev libisal-dev libdeflate-dev libzstd-dev libjansson-dev libyaml-dev libsodium-dev libpcre2-dev libsqlite3-dev libpq-dev libxxhash-dev node-llhttp \
 	libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 nanopb libnanopb-dev protobuf-compiler \
 	python3 python3-pytest python3-pytest-xdist python3-requests python3-yaml python3-protobuf python3-venv python3-pip \
-	sqlite3 zstd nginx-light procps faketime
+	sqlite3 postgresql pgbouncer zstd nginx-light procps faketime
 SUDO     := $(if $(filter 0,$(shell id -u)),,sudo)
 
 all: $(BUILD)/flamegate
@@ -42,7 +42,8 @@ setup:
 	command -v go >/dev/null || missing="$$missing golang-go"; \
 	[ -z "$$missing" ] || { echo "installing$$missing"; \
 	  $(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing && \
-	  case "$$missing" in *nginx-light*) $(SUDO) systemctl disable -q --now nginx 2>/dev/null || true ;; esac; } # a tool of bench/, not a service
+	  for s in nginx postgresql pgbouncer; do \
+	    case "$$missing" in *$$s*) $(SUDO) systemctl disable -q --now $$s 2>/dev/null || true ;; esac; done; } # tools of bench/ and test/, not services
 
 lint:
 	@test/lint/run.sh
