@@ -1,5 +1,6 @@
 """The configuration: check-config, the sample, --help, reloading by SIGHUP, and the command line around it."""
 
+import json
 import os
 import re
 import signal
@@ -207,3 +208,33 @@ def test_key_creation_needs_no_running_gateway(make_gate):
     assert os.path.exists(gate.keys_file)
     gate.start()
     assert gate.request("GET", "/otlp/v1/validate", None, bearer(gate.key)).status == 200
+
+
+def test_log_as_json(make_gate):
+    gate = make_gate("log: { format: json, level: debug }\n")
+    assert gate.ingest(simple().gz()).status == 200
+    assert gate.ingest(b"junk \xff").status == 400
+    gate.stop()
+    lines = [json.loads(line) for line in gate.log().splitlines()]
+    assert {"time", "level", "event"} <= set(lines[0])
+    assert {"listening", "serving"} <= {line["event"] for line in lines}
+    assert gate.key not in gate.log()
+
+
+def test_null_store(make_gate):
+    """For benchmarks: takes everything, keeps nothing."""
+    gate = make_gate("samples: 'null:'\nshares: 'null:'\n")
+    assert gate.ingest(simple().gz()).status == 200
+    assert gate.get("functions", service="shop")["total"] == 0
+    assert gate.profiles() == []
+
+
+def test_one_role(make_gate):
+    gate = make_gate("roles: [ingest]\n")
+    assert gate.ingest(simple().gz()).status == 200
+    assert gate.read("services").status == 404
+    gate.stop()
+    gate.configure("roles: [query]\n")
+    gate.start()
+    assert gate.ingest(simple().gz()).status == 404
+    gate.until(lambda: gate.get("functions", service="shop", type="cpu")["total"], 7)

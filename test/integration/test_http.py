@@ -286,6 +286,22 @@ class TestTimers:
                 assert wire.reply().status == 200
 
 
+def test_five_hundred_silent_connections(gate):
+    """They cost little, and nobody else notices them."""
+    wires = [gate.wire() for _ in range(500)]
+    try:
+        gate.until(lambda: gate.count("flamegate_connections") >= 500, True)
+        start = time.monotonic()
+        for _ in range(10):
+            assert gate.ingest(FOLDED, format="folded").status == 200
+        assert time.monotonic() - start < 3
+        gate.assert_memory(64 << 20)
+    finally:
+        for wire in wires:
+            wire.close()
+    gate.until(lambda: gate.count("flamegate_connections") < 5, True)
+
+
 class TestRoutes:
     @pytest.mark.parametrize("path", ["/ingest", "/pyroscope/ingest", "//ingest", "/pyroscope//ingest", "//pyroscope///ingest"])
     def test_ingest(self, gate, path):
