@@ -104,6 +104,39 @@ static void test_broken(void **state)
     buf_free(&b);
 }
 
+/* Optional fields of a header, with and without its checksum: the same deflate data and trailer behind each. */
+static void test_headers(void **state)
+{
+    static const struct {
+        struct str head;
+        const char *words; /* NULL: good */
+    } rows[] = {{{"\x1f\x8b\x08\x00\0\0\0\0\0\3", 10}, NULL},
+                {{"\x1f\x8b\x08\x01\0\0\0\0\0\3", 10}, NULL},
+                {{"\x1f\x8b\x08\x08\0\0\0\0\0\3name\0", 15}, NULL},
+                {{"\x1f\x8b\x08\x10\0\0\0\0\0\3\0", 11}, NULL},
+                {{"\x1f\x8b\x08\x04\0\0\0\0\0\3\0\0", 12}, NULL},
+                {{"\x1f\x8b\x08\x04\0\0\0\0\0\3\3\0a\0b", 15}, NULL},
+                {{"\x1f\x8b\x08\x02\0\0\0\0\0\3\xa7\x77", 12}, NULL},
+                {{"\x1f\x8b\x08\x02\0\0\0\0\0\3\xa6\x77", 12}, "header checksum"},
+                {{"\x1f\x8b\x08\x20\0\0\0\0\0\3", 10}, "unknown flags"},
+                {{"\x1f\x8b\x07\x00\0\0\0\0\0\3", 10}, "compression method"}};
+    struct buf whole = {0}, b = {0};
+
+    (void)state;
+    wire_gzip(&whole, STR(text));
+    for (size_t i = 0; i < COUNTOF(rows); i++) {
+        b.len = 0;
+        buf_str(&b, rows[i].head);
+        buf_add(&b, whole.p + 10, whole.len - 10);
+        if (rows[i].words)
+            bad(buf_view(&b), CODING_IDENTITY, E_BAD_ENCODING, rows[i].words);
+        else
+            good(buf_view(&b), CODING_IDENTITY);
+    }
+    buf_free(&whole);
+    buf_free(&b);
+}
+
 static void test_nesting(void **state)
 {
     struct buf a = {0}, b = {0};
@@ -174,7 +207,7 @@ static void test_bombs(void **state)
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, set_up)
-    const struct CMUnitTest tests[] = {TEST(test_members), TEST(test_broken), TEST(test_nesting), TEST(test_zstd),
-                                       TEST(test_bombs)};
+    const struct CMUnitTest tests[] = {TEST(test_members), TEST(test_broken), TEST(test_headers),
+                                       TEST(test_nesting), TEST(test_zstd),   TEST(test_bombs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
