@@ -42,7 +42,7 @@ static bool take(struct pb *c, uint64_t n, struct str *out)
     return true;
 }
 
-bool pb_next(struct pb *c, struct pb_field *f)
+bool pb_next_slow(struct pb *c, struct pb_field *f)
 {
     uint64_t v;
 

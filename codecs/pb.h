@@ -33,9 +33,37 @@ static inline bool pb_varint(struct pb *c, uint64_t *v)
         *v = *c->p++;
         return true;
     }
+    if (c->end - c->p >= 2 && c->p[1] < 0x80) {
+        *v = (uint64_t)(c->p[0] & 0x7f) | (uint64_t)c->p[1] << 7;
+        c->p += 2;
+        return true;
+    }
     return pb_varint_slow(c, v);
 }
-bool pb_next(struct pb *c, struct pb_field *f); /* false: at the end, or bad */
+bool pb_next_slow(struct pb *c, struct pb_field *f);
+/* false: at the end, or bad. Fields 1 to 15 that are a varint or bytes, nearly all there are, take the short way. */
+static inline bool pb_next(struct pb *c, struct pb_field *f)
+{
+    if (c->p == c->end || c->bad)
+        return false;
+    uint8_t key = *c->p;
+    if (key < 8 || key >= 0x80 || (key & 5) != 0)
+        return pb_next_slow(c, f);
+    c->p++;
+    f->num = key >> 3;
+    f->wire = (enum pb_wire)(key & 7);
+    if (__builtin_expect(!pb_varint(c, &f->u), 0))
+        return false;
+    if (f->wire == PB_BYTES) {
+        if (f->u > (uint64_t)(c->end - c->p)) {
+            c->bad = true;
+            return false;
+        }
+        f->bytes = (struct str){(const char *)c->p, (size_t)f->u};
+        c->p += f->u;
+    }
+    return true;
+}
 /* How many varints a packed field holds (bytes that end one). */
 size_t pb_count(struct str packed);
 
