@@ -30,7 +30,7 @@ build() {
     $cc $flags bench/load.c bench/upload.c bench/server.c -ldeflate -o $out/load
     $cc $flags bench/inflate_floor.c bench/upload.c -lisal -ldeflate -o $out/inflate_floor
     $cc $flags bench/ready.c -o $out/ready
-    libraries="-luv -lisal -ldeflate -lzstd -ljansson -lyaml -lsodium -lpcre2-8 -lsqlite3 -lpthread -lm"
+    libraries="-luv -lisal -ldeflate -lzstd -ljansson -lyaml -lsodium -lpcre2-8 -lsqlite3 -lpq -lpthread -lm"
     [ ! -e bench/stages.c ] || $cc $flags bench/stages.c build/codecs.a $libraries -o $out/stages
     [ ! -e bench/store.c ] || $cc $flags bench/store.c build/backends.a build/codecs.a $libraries -o $out/store
     $python bench/bodies.py $out/bodies ${BENCH_BODIES:-} >$out/bodies.log
