@@ -27,7 +27,7 @@ struct app {
     struct hash_key hash_key;
     const struct backend *backend;
     struct sample_store *store;
-    bool shares; /* function shares are kept beside the profiles */
+    bool shares;           /* function shares are kept beside the profiles */
     struct submit *submit; /* records on their way into the store */
     struct admit *admit;
     struct lane *ingest_lane, *query_lane;

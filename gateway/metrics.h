@@ -18,7 +18,8 @@ enum metric {
     X(IDLE, "idle_timeout")                                                                                            \
     X(HEAD, "head_timeout")                                                                                            \
     X(BODY, "body_timeout")                                                                                            \
-    X(WRITE, "write_timeout") X(SLOW, "slow") /* held memory and sent too little */                                    \
+    X(WRITE, "write_timeout")                                                                                          \
+    X(SLOW, "slow") /* held memory and sent too little */                                                              \
         X(SHUTDOWN, "shutdown") X(ERROR, "error")
 enum close_reason {
 #define X(id, name) CLOSE_##id,

@@ -6,9 +6,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static struct label labels[] = {{{"env", 3}, {"lab", 3}}, {{"host.name", 9}, {"h1", 2}}, {{"service_name", 12}, {"shop", 4}}};
-static const struct series series = {.service = {"shop", 4}, .name = {"process_cpu", 11}, .labels = labels, .n_labels = 3};
-static const struct sample_label set[] = {{.key = {"tenant", 6}, .value = {"a", 1}}, {.key = {"v", 1}, .value = {"aaaaaaaaaaaaab", 14}}};
+static struct label labels[] = {
+    {{"env", 3}, {"lab", 3}}, {{"host.name", 9}, {"h1", 2}}, {{"service_name", 12}, {"shop", 4}}};
+static const struct series series = {
+    .service = {"shop", 4}, .name = {"process_cpu", 11}, .labels = labels, .n_labels = 3};
+static const struct sample_label set[] = {{.key = {"tenant", 6}, .value = {"a", 1}},
+                                          {.key = {"v", 1}, .value = {"aaaaaaaaaaaaab", 14}}};
 
 static void apply(struct selector *s)
 {
@@ -18,7 +21,8 @@ static void apply(struct selector *s)
     bool sample = selector_sample(s, &series, set, COUNTOF(set));
     if (selector_error(s, &f))
         return;
-    if (v != selector_series(s, &series) || type != selector_type(s, STR("process_cpu:cpu:nanoseconds:cpu:nanoseconds")))
+    if (v != selector_series(s, &series) ||
+        type != selector_type(s, STR("process_cpu:cpu:nanoseconds:cpu:nanoseconds")))
         abort();
     if (sample != selector_sample(s, &series, set, COUNTOF(set)))
         abort();

@@ -5,43 +5,11 @@
  */
 #include "test/unit/backends/conformance.c"
 
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
+#include "test/oracle/failing_malloc.h"
 
 const char *conformance_address = "sqlite:";
 
 /* The store's thread allocates too. */
-static atomic_long fail_at = -1, calls;
-static atomic_bool sticky;
-
-static bool should_fail(void)
-{
-    long at = atomic_load(&fail_at), k;
-
-    if (at < 0)
-        return false;
-    k = atomic_fetch_add(&calls, 1);
-    return atomic_load(&sticky) ? k >= at : k == at;
-}
-
-void *__wrap_malloc(size_t n)
-{
-    return should_fail() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return should_fail() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-    return should_fail() ? NULL : __real_realloc(p, n);
-}
 
 static void fail_from(long at, bool from_then_on)
 {

@@ -9,38 +9,7 @@
 
 #include "conf/conf.h"
 
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-
-static long fail_at = -1, calls;
-static bool sticky;
-
-static bool should_fail(void)
-{
-    if (fail_at < 0)
-        return false;
-    long k = calls++;
-    return sticky ? k >= fail_at : k == fail_at;
-}
-
-void *__wrap_malloc(size_t n)
-{
-    return should_fail() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return should_fail() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-    return should_fail() ? NULL : __real_realloc(p, n);
-}
+#include "test/oracle/failing_malloc.h"
 
 static const char yaml[] = "listen: [a:1, b:2, {address: c:3}]\nprefixes: [/a, /b]\ntoken_headers: [x, y]\n"
                            "data_dir: ${FLAMEGATE_UNSET:-/d}\nsamples_file: test/unit/conf/address\n"

@@ -2,38 +2,7 @@
  * a part. */
 #include "test/unit/gateway/query_fake.h"
 
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-
-static long fail_at = -1, calls;
-static bool sticky;
-
-static bool should_fail(void)
-{
-    if (fail_at < 0)
-        return false;
-    long k = calls++;
-    return sticky ? k >= fail_at : k == fail_at;
-}
-
-void *__wrap_malloc(size_t n)
-{
-    return should_fail() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return should_fail() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-    return should_fail() ? NULL : __real_realloc(p, n);
-}
+#include "test/oracle/failing_malloc.h"
 
 static const int64_t noon = 1796040000 * INT64_C(1000000000);
 
