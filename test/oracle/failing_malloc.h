@@ -5,13 +5,14 @@
 #ifndef TEST_ORACLE_FAILING_MALLOC_H
 #define TEST_ORACLE_FAILING_MALLOC_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 /* Allocation number fail_at from now on fails, and with `sticky` all behind it; -1: none. Set calls to 0 beside it.
- * volatile: stores of other threads allocate too. */
-static volatile long fail_at = -1, calls;
-static volatile bool sticky;
+ * Atomic: a thread of a store allocates too. */
+static atomic_long fail_at = -1, calls;
+static atomic_bool sticky;
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);

@@ -9,8 +9,6 @@
 
 const char *conformance_address = "sqlite:";
 
-/* The store's thread allocates too. */
-
 static void fail_from(long at, bool from_then_on)
 {
     atomic_store(&calls, 0);
