@@ -156,9 +156,9 @@ static void go_away(struct pg_link *l, const char *why)
     l->state = LINK_AWAY;
     l->batch = NULL;
     uv_timer_start(&l->timer, on_timer, next_backoff(l), 0);
+    l->events.down(l->ctx, f.text);
     if (busy)
         l->events.done(l->ctx, false, &f);
-    l->events.down(l->ctx, f.text);
 }
 
 static void go_away_broken(struct pg_link *l)

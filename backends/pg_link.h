@@ -24,7 +24,7 @@ bool pg_batch_failed(const struct pg_batch *b);
 /* All on the loop, none from inside a call of ours. */
 struct pg_link_events {
     void (*up)(void *ctx);
-    void (*down)(void *ctx, const char *why); /* after a batch's done, where one was in flight */
+    void (*down)(void *ctx, const char *why); /* before a batch's done, where one was in flight */
     /* ok: committed. Not ok and f->state empty: lost, and nobody knows whether it was committed. */
     void (*done)(void *ctx, bool ok, const struct pg_fault *f);
 };
