@@ -274,6 +274,28 @@ class TestTimers:
             assert wire.closed(5)
             assert 0.4 < time.monotonic() - start < 4
 
+    def test_an_answer_that_nobody_takes(self, make_gate):
+        """A large answer, and a client that does not read: cut by the write timer; one that reads slowly gets all of it."""
+        gate = make_gate("timeouts: { write: 800ms }\n")
+        assert gate.ingest(b"".join(b"main;function_%d 1\n" % i for i in range(60_000)), format="folded").status == 200
+        ask = "GET /api/v1/functions?service=shop&limit=100000 HTTP/1.1\r\nHost: x\r\nx-flamegate-token: %s\r\n\r\n" % gate.reader
+        cut = lambda: gate.count("flamegate_connections_closed_total", reason="write_timeout")
+        with gate.wire() as deaf:
+            deaf.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.send(ask.encode())
+            gate.until(cut, 1, 8)
+        with gate.wire() as slow:
+            slow.send(ask.encode())
+            status, headers = slow.head()
+            left = int(headers["content-length"]) - len(slow.buffer)
+            assert status == 200 and left > 4 << 20
+            while left > 0:
+                time.sleep(0.2)
+                data = slow.socket.recv(1 << 20)
+                assert data, "cut while reading"
+                left -= len(data)
+        assert cut() == 1
+
     def test_a_steady_client_is_not_cut(self, make_gate):
         """Bytes that keep coming within the body's time, each request with a time of its own."""
         gate = make_gate(self.CONF)
