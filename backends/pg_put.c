@@ -183,7 +183,8 @@ static void try_again(struct sample_store *s, enum pg_put_phase phase, const str
 }
 
 /* SQLSTATEs by class: 22 and 23 are about values, 54 about sizes; 23514 here is a day without a partition; 40 says that
- * the transaction was in another's way. */
+ * the transaction was in another's way; 08, 57P, 25006 and 55000 that this is not, or no longer, a server to write to;
+ * 42 and 3F that the tables are gone. */
 static void fail(struct sample_store *s, const struct pg_fault *f)
 {
     const struct group *g = s->put.group;
@@ -197,13 +198,15 @@ static void fail(struct sample_store *s, const struct pg_fault *f)
         split(s, f);
     } else if (state_is(f, "40")) {
         try_again(s, PG_PUT_READY, f);
+    } else if (state_is(f, "08") || state_is(f, "57P") || state_is(f, "25006") || state_is(f, "55000")) {
+        pg_reconnect(s);
+        try_again(s, PG_PUT_READY, f);
     } else {
-        /* A standby, a server that shuts down, a schema that is gone: from the beginning. */
-        if (state_is(f, "42") || state_is(f, "3F"))
-            s->prepared = s->was_up = false;
+        if (state_is(f, "42") || state_is(f, "3F")) {
+            s->prepared = false;
+            pg_reconnect(s);
+        }
         give_up(s, f->text);
-        if (!state_is(f, "57014") && !state_is(f, "53"))
-            pg_link_reconnect(s->link);
     }
 }
 

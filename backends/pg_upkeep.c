@@ -72,7 +72,7 @@ static void on_prepared(struct pg_job *j)
     if (s->prepare.err) {
         pg_log(s, s->prepare.err == E_INTERNAL ? 0 : 1, "store=postgres ev=not_prepared why=\"%s\"",
                s->prepare.fault.text);
-        pg_link_reconnect(s->link); /* coming up, it asks for this again */
+        pg_reconnect(s); /* coming up, it asks for this again */
     }
     pg_pump(s);
 }

@@ -109,6 +109,14 @@ static void arm(struct sample_store *s)
     uv_timer_start(&s->timer, on_timer, pg_away(s) && due > now ? due - now : 0, 0);
 }
 
+void pg_reconnect(struct sample_store *s)
+{
+    s->away_since_ms = uv_now(s->host->loop);
+    s->was_up = false;
+    pg_link_reconnect(s->link);
+    arm(s);
+}
+
 static void on_up(void *ctx)
 {
     struct sample_store *s = ctx;

@@ -112,6 +112,7 @@ void pg_pump(struct sample_store *s);           /* whatever can be done now, fro
 bool pg_away(const struct sample_store *s);     /* nothing can be written now */
 bool pg_given_up(const struct sample_store *s); /* and has not for so long that nobody should wait */
 void pg_tell_health(struct sample_store *s);
+void pg_reconnect(struct sample_store *s); /* this is no server to write to; maybe the next one is */
 
 /* pg_put.c */
 void pg_put_start(struct sample_store *s, struct group *g);

@@ -1,6 +1,7 @@
 /*
  * A real PostgreSQL of the test's own, and a PgBouncer before it: a temporary folder, a socket in it and a free port.
  * initdb refuses root, so where the test is root the servers run as the package's user. They end with the test.
+ * Behind conformance.c: each case may have a database of its own, in which its world lives.
  */
 #ifndef TEST_UNIT_BACKENDS_POSTGRES_SERVER_H
 #define TEST_UNIT_BACKENDS_POSTGRES_SERVER_H
@@ -172,7 +173,7 @@ static void server_make(void)
     server_start();
 }
 
-static void bouncer_start(void)
+static inline void bouncer_start(void)
 {
     char conf[512], path[96];
     char *argv[] = {"/usr/sbin/pgbouncer", path, NULL};
@@ -201,6 +202,60 @@ static void server_remove(void)
         server_stop(SIGQUIT);
     run_as_server(argv); /* the folder itself is in /tmp, which is sticky */
     rmdir(server.dir);
+}
+
+static char address[256], database[32];
+
+static void use_database(int port, const char *host)
+{
+    static int number;
+
+    snprintf(database, sizeof database, "t%d", ++number);
+    char sql[96];
+
+    snprintf(sql, sizeof sql, "CREATE DATABASE %s TEMPLATE template0", database);
+    server_ask("postgres", sql);
+    if (host)
+        snprintf(address, sizeof address, "postgresql://postgres@%s:%d/%s", host, port, database);
+    else
+        snprintf(address, sizeof address, "postgres://postgres@/%s?host=%s&port=%d", database, server.dir, server.port);
+    conformance_address = address;
+}
+
+/* Every case has a database of its own. */
+static int setup(void **state)
+{
+    use_database(0, NULL);
+    return world_setup(state);
+}
+
+static int teardown(void **state)
+{
+    return world_teardown(state);
+}
+
+static inline const char *ask(const char *sql)
+{
+    return server_ask(database, sql);
+}
+
+/* Puts until all of it is stored; how often the store asked to come again. */
+static int put_until_stored(struct world *w, struct group *g)
+{
+    for (int again = 0; again < 100; again++) {
+        bool all = true;
+
+        put_group(w, g);
+        for (uint16_t i = 0; i < g->n; i++) {
+            assert_true(g->results[i] == PUT_STORED || g->results[i] == PUT_AGAIN);
+            all = all && g->results[i] == PUT_STORED;
+        }
+        if (all)
+            return again;
+        usleep(50000);
+    }
+    fail_msg("never stored");
+    return 0;
 }
 
 #endif

@@ -9,31 +9,6 @@
 
 const char *conformance_address;
 
-static char address[256], database[32];
-
-static void use_database(int port, const char *host)
-{
-    static int number;
-
-    snprintf(database, sizeof database, "t%d", ++number);
-    char sql[96];
-
-    snprintf(sql, sizeof sql, "CREATE DATABASE %s TEMPLATE template0", database);
-    server_ask("postgres", sql);
-    if (host)
-        snprintf(address, sizeof address, "postgresql://postgres@%s:%d/%s", host, port, database);
-    else
-        snprintf(address, sizeof address, "postgres://postgres@/%s?host=%s&port=%d", database, server.dir, server.port);
-    conformance_address = address;
-}
-
-/* Every case has a database of its own. */
-static int setup(void **state)
-{
-    use_database(0, NULL);
-    return world_setup(state);
-}
-
 static int setup_tcp(void **state)
 {
     use_database(server.port, "localhost");
@@ -46,35 +21,6 @@ static int setup_bouncer(void **state)
         bouncer_start();
     use_database(server.bouncer_port, "127.0.0.1");
     return world_setup(state);
-}
-
-static int teardown(void **state)
-{
-    return world_teardown(state);
-}
-
-static const char *ask(const char *sql)
-{
-    return server_ask(database, sql);
-}
-
-/* Puts until all of it is stored; how often the store asked to come again. */
-static int put_until_stored(struct world *w, struct group *g)
-{
-    for (int again = 0; again < 100; again++) {
-        bool all = true;
-
-        put_group(w, g);
-        for (uint16_t i = 0; i < g->n; i++) {
-            assert_true(g->results[i] == PUT_STORED || g->results[i] == PUT_AGAIN);
-            all = all && g->results[i] == PUT_STORED;
-        }
-        if (all)
-            return again;
-        usleep(50000);
-    }
-    fail_msg("never stored");
-    return 0;
 }
 
 static int64_t milliseconds(void)
@@ -610,6 +556,93 @@ static void addresses(void **state)
     assert_null(strstr(f.text, "secret"));
 }
 
+/* Somebody who takes the connection and says nothing. */
+static void a_silent_server_is_not_waited_for(void **state)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    socklen_t len = sizeof a;
+    struct world *w = *state;
+    char silent[96];
+    struct group g;
+    int64_t began;
+
+    world_close(w);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+    snprintf(silent, sizeof silent, "postgres://postgres@127.0.0.1:%d/x", ntohs(a.sin_port));
+    conformance_address = silent;
+    began = milliseconds();
+    world_open(w);
+    assert_in_range(milliseconds() - began, 2000, 4500);
+    make_group(w, &g, 15, &(struct wish){.time_ns = NOON}, 1);
+    began = milliseconds();
+    put_group(w, &g);
+    assert_int_equal(g.results[0], PUT_AGAIN);
+    assert_true(milliseconds() - began < 2000);
+    free_group(&g);
+    world_close(w);
+    close(fd);
+    conformance_address = address;
+    world_open(w);
+}
+
+static void a_name_that_nobody_knows(void **state)
+{
+    struct world *w = *state;
+    struct group g;
+
+    world_close(w);
+    conformance_address = "postgres://postgres@no-such-host.invalid/x";
+    world_open(w);
+    assert_false(w->backend->write->healthy(w->store));
+    make_group(w, &g, 15, &(struct wish){.time_ns = NOON}, 1);
+    put_group(w, &g);
+    assert_int_equal(g.results[0], PUT_AGAIN);
+    free_group(&g);
+    world_close(w);
+    conformance_address = address;
+    world_open(w);
+}
+
+/* Somebody drops all tables; they are made again without a restart. */
+static void a_schema_that_is_gone_is_made_again(void **state)
+{
+    struct world *w = *state;
+    struct group g;
+
+    put_one(w, &g, 15, (struct wish){.time_ns = NOON});
+    ask("SET client_min_messages = warning; DROP SCHEMA public CASCADE");
+    ask("CREATE SCHEMA public");
+    make_group(w, &g, 15, &(struct wish){.time_ns = NOON + 1}, 1);
+    put_until_stored(w, &g);
+    free_group(&g);
+    assert_int_equal(count(w, NOON, NOON + 2), 1);
+    assert_true(blocks(w, "svc") >= 1);
+}
+
+/* A standby, to which a name led by mistake: nothing is written, and when it may be, it is. */
+static void a_server_that_may_not_be_written_to(void **state)
+{
+    struct world *w = *state;
+    struct group g;
+    char sql[96];
+
+    put_one(w, &g, 15, (struct wish){.time_ns = NOON});
+    snprintf(sql, sizeof sql, "ALTER DATABASE %s SET default_transaction_read_only = on", database);
+    server_ask("postgres", sql);
+    server_ask("postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 't%'");
+    make_group(w, &g, 15, &(struct wish){.time_ns = NOON + 1}, 1);
+    put_group(w, &g);
+    assert_int_equal(g.results[0], PUT_AGAIN);
+    snprintf(sql, sizeof sql, "ALTER DATABASE %s RESET default_transaction_read_only", database);
+    server_ask("postgres", sql);
+    put_until_stored(w, &g);
+    free_group(&g);
+    assert_int_equal(count(w, NOON, NOON + 2), 2);
+}
+
 #define OWN(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 static const struct CMUnitTest own_tests[] = {
     OWN(projects_and_originals),
@@ -628,6 +661,11 @@ static const struct CMUnitTest own_tests[] = {
     OWN(a_hanging_server_is_not_waited_for),
     cmocka_unit_test_setup_teardown(cut_connections_lose_nothing, setup_tcp, teardown),
     cmocka_unit_test_setup_teardown(a_crashed_server_comes_back, setup_tcp, teardown),
+    cmocka_unit_test_setup_teardown(cut_connections_lose_nothing, setup_bouncer, teardown),
+    OWN(a_silent_server_is_not_waited_for),
+    OWN(a_name_that_nobody_knows),
+    OWN(a_schema_that_is_gone_is_made_again),
+    OWN(a_server_that_may_not_be_written_to),
     OWN(it_starts_while_the_server_is_away),
     OWN(closing_does_not_wait_for_a_server_that_is_away),
 };
