@@ -111,9 +111,9 @@ static void put_line(struct buf *out, const struct one *o, uint32_t fn, int64_t 
 {
     text_percent(out, value, gather_total(&o->g));
     buf_str(out, STR("  "));
-    text_put(out, o->stacks.fns[fn].id.name, 50);
+    text_name(out, o->stacks.fns[fn].id.name, 50);
     buf_str(out, STR("  "));
-    text_put(out, o->stacks.fns[fn].id.file, 38);
+    text_end(out, o->stacks.fns[fn].id.file, 38);
     buf_char(out, '\n');
 }
 
@@ -124,7 +124,7 @@ static void write_text(const struct one *o)
     const struct fn *f = o->fn == STACK_NONE ? &absent : &o->stacks.fns[o->fn];
     int64_t total = gather_total(&o->g);
     text_head(out, o->ask, &o->g);
-    text_put(out, o->ask->params.value[PARAM_FUNCTION], TEXT_COLUMNS);
+    text_name(out, o->ask->params.value[PARAM_FUNCTION], TEXT_COLUMNS);
     buf_str(out, STR("\nself "));
     text_percent_words(out, f->self, total);
     buf_str(out, STR(", total "));

@@ -129,11 +129,11 @@ static void write_text_row(struct buf *out, const struct functions *f, const str
         buf_str(&place, fn->id.file);
         if (fn->line > 0)
             buf_printf(&place, ":%lld", (long long)fn->line);
-        text_pad(out, fn->id.name, NAME_COLUMNS);
+        text_pad_name(out, fn->id.name, NAME_COLUMNS);
         buf_char(out, ' ');
-        text_put(out, buf_view(&place), TEXT_COLUMNS - 3 * 8 - NAME_COLUMNS - 2);
+        text_end(out, buf_view(&place), TEXT_COLUMNS - 3 * 8 - NAME_COLUMNS - 2);
     } else {
-        text_put(out, fn->id.name, TEXT_COLUMNS - 3 * 8 - 1);
+        text_name(out, fn->id.name, TEXT_COLUMNS - 3 * 8 - 1);
     }
     buf_char(out, '\n');
     buf_free(&place);

@@ -18,11 +18,11 @@ static void put_box(struct buf *out, const struct flame *f, const struct flame_b
     int len = snprintf(share, sizeof(share), " %.1f %%", 100.0 * (double)b->total / (double)f->total);
     buf_char(out, '|');
     if (room >= (size_t)len + 4) {
-        n = text_put(out, name, room - (size_t)len);
+        n = text_name(out, name, room - (size_t)len);
         buf_str(out, str_of(share));
         n += (size_t)len;
     } else {
-        n = text_put(out, name, room);
+        n = text_name(out, name, room);
     }
     for (; n < room; n++)
         buf_char(out, ' ');

@@ -63,7 +63,7 @@ static void say_own(struct buf *out, const struct overview *o)
     int64_t total = gather_total(&o->g);
     uint32_t said = 0;
     buf_str(out, STR("; of your own code, "));
-    text_put(out, o->own->id.name, NAME_IN_WORDS);
+    text_name(out, o->own->id.name, NAME_IN_WORDS);
     buf_str(out, STR(" takes most, "));
     text_percent_words(out, o->own->own, total);
     for (uint32_t i = 0; i < o->callees.n && said < CALLEES_IN_WORDS; i++) {
@@ -71,7 +71,7 @@ static void say_own(struct buf *out, const struct overview *o)
         if (e->from != o->own_place)
             continue;
         buf_str(out, said++ ? STR(", ") : STR(", calling "));
-        text_put(out, o->stacks.fns[e->to].id.name, NAME_IN_WORDS);
+        text_name(out, o->stacks.fns[e->to].id.name, NAME_IN_WORDS);
         buf_str(out, STR(" ("));
         text_percent_words(out, e->value, total);
         buf_char(out, ')');
@@ -91,7 +91,7 @@ static void say(struct buf *out, const struct overview *o)
     buf_str(out, STR(" of "));
     text_group(out, o->g.type->type);
     buf_str(out, STR(" is spent in "));
-    text_put(out, o->top->id.name, NAME_IN_WORDS);
+    text_name(out, o->top->id.name, NAME_IN_WORDS);
     if (!o->top->own_code && o->own)
         say_own(out, o);
     buf_char(out, '.');

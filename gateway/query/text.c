@@ -49,9 +49,75 @@ size_t text_put(struct buf *out, struct str s, size_t columns)
     return used;
 }
 
-void text_pad(struct buf *out, struct str s, size_t columns)
+/* What begins behind the first '/' of the first half, if there is one: whole parts of a path. */
+static struct str skip_torn(struct str s)
 {
-    for (size_t n = text_put(out, s, columns); n < columns; n++)
+    const char *slash = memchr(s.p, '/', s.len / 2);
+    size_t n = slash ? (size_t)(slash - s.p) + 1 : 0;
+    return (struct str){s.p + n, s.len - n};
+}
+
+size_t text_end(struct buf *out, struct str s, size_t columns)
+{
+    size_t all = count_columns(s, SIZE_MAX - 1), n;
+    char one[12];
+    if (all <= columns || columns == 0)
+        return text_put(out, s, columns);
+    while (all > columns - 1) {
+        size_t len = escape_char(s, one, &n);
+        s = (struct str){s.p + len, s.len - len};
+        all -= n;
+    }
+    buf_str(out, STR("…"));
+    return 1 + text_put(out, skip_torn(s), columns - 1);
+}
+
+/* How much of "name (path:line)" and "name - path:line", as folded text has them, is the name and what parts them. */
+static size_t name_before_path(struct str s)
+{
+    for (size_t i = 1; i + 3 < s.len; i++)
+        if ((s.p[i] == ' ' && s.p[i + 1] == '(' && s.p[s.len - 1] == ')') || memcmp(s.p + i, " - ", 3) == 0)
+            return i + (s.p[i + 1] == '(' ? 2 : 3);
+    return 0;
+}
+
+/* Of "call::<A, B<C>>", as Rust and C++ have it, what stands before the last arguments; all of any other name. */
+static struct str before_arguments(struct str s)
+{
+    size_t depth = 0, i = s.len;
+    do {
+        i--;
+        bool arrow = i > 0 && s.p[i] == '>' && s.p[i - 1] == '-';
+        depth += s.p[i] == '>' && !arrow;
+        depth -= s.p[i] == '<' && depth;
+    } while (i > 0 && depth);
+    return i > 0 && i + 1 < s.len ? (struct str){s.p, i} : s;
+}
+
+size_t text_name(struct buf *out, struct str s, size_t columns)
+{
+    enum { PATH_MIN = 8, ARGUMENTS = 3 };
+    struct str name = {s.p, name_before_path(s)};
+    size_t n = count_columns(name, columns);
+    if (count_columns(s, columns) <= columns || columns <= PATH_MIN)
+        return text_end(out, s, columns);
+    struct str bare = before_arguments(s);
+    if (bare.len < s.len) {
+        n = text_end(out, bare, columns - ARGUMENTS);
+        buf_str(out, STR("<…>"));
+        return n + ARGUMENTS;
+    }
+    if (name.len == 0)
+        return text_end(out, s, columns);
+    if (n + PATH_MIN > columns)
+        return text_end(out, str_trim((struct str){name.p, name.len - 2}), columns);
+    text_put(out, name, n);
+    return n + text_end(out, (struct str){s.p + name.len, s.len - name.len}, columns - n);
+}
+
+void text_pad_name(struct buf *out, struct str s, size_t columns)
+{
+    for (size_t n = text_name(out, s, columns); n < columns; n++)
         buf_char(out, ' ');
 }
 
@@ -140,13 +206,11 @@ static double shown_total(const struct gathered *g)
     return total;
 }
 
-void text_head(struct buf *out, const struct ask *a, const struct gathered *g)
+static void put_rest(struct buf *out, const struct ask *a, const struct gathered *g)
 {
-    struct str service = gather_service(a, g);
-    text_put(out, service.len ? service : STR("all services"), 24);
     buf_str(out, STR(" · "));
     if (g->type) {
-        text_put(out, g->type->type, 16);
+        text_put(out, g->type->type, 24);
         buf_str(out, STR(" · "));
     }
     text_window(out, a);
@@ -156,4 +220,17 @@ void text_head(struct buf *out, const struct ask *a, const struct gathered *g)
         text_value(out, shown_total(g), g->type->unit);
     }
     buf_char(out, '\n');
+}
+
+void text_head(struct buf *out, const struct ask *a, const struct gathered *g)
+{
+    enum { SERVICE_MAX = 40 };
+    struct buf rest = {0};
+    struct str service = gather_service(a, g);
+    put_rest(&rest, a, g);
+    size_t used = count_columns(buf_view(&rest), TEXT_COLUMNS), room = used < TEXT_COLUMNS ? TEXT_COLUMNS - used : 1;
+    text_put(out, service.len ? service : STR("all services"), room < SERVICE_MAX ? room : SERVICE_MAX);
+    buf_str(out, buf_view(&rest));
+    out->failed |= rest.failed;
+    buf_free(&rest);
 }
