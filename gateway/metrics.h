@@ -20,7 +20,7 @@ enum metric {
     X(BODY, "body_timeout")                                                                                            \
     X(WRITE, "write_timeout")                                                                                          \
     X(SLOW, "slow") /* held memory and sent too little */                                                              \
-        X(SHUTDOWN, "shutdown") X(ERROR, "error")
+    X(SHUTDOWN, "shutdown") X(ERROR, "error")
 enum close_reason {
 #define X(id, name) CLOSE_##id,
     CLOSE_MAP(X)
