@@ -43,9 +43,12 @@ struct ingest {
 
 size_t ingest_max_bytes(const struct conf *c)
 {
-    size_t share = ledger_share_requests(c->memory), want = c->limits.decoded + c->limits.body;
+    /* A quarter of the share is never set aside for one: a stalled upload of the largest size leaves room for the
+     * others. */
+    size_t share = ledger_share_requests(c->memory), most = share - share / 4,
+           want = c->limits.decoded + c->limits.body;
 
-    return want < share ? want : share;
+    return want < most ? want : most;
 }
 
 static void release_upload(struct ingest *in)
