@@ -111,6 +111,8 @@ static void arm(struct sample_store *s)
 
 void pg_reconnect(struct sample_store *s)
 {
+    if (s->shutting)
+        return;
     s->away_since_ms = uv_now(s->host->loop);
     s->was_up = false;
     pg_link_reconnect(s->link);

@@ -8,9 +8,9 @@
 
 #include "backends/backend.h"
 #include "backends/pg_pack.h"
-#include "backends/pg_schema.h"
+#include "backends/pg_upkeep.h"
 
-enum { PG_STATEMENT_MS = 2500, PG_PATIENCE_MS = 1000, PG_RANGES_MAX = 16, PG_CLASSES_MAX = 8, PG_AHEAD_DAYS = 3 };
+enum { PG_STATEMENT_MS = 2500, PG_PATIENCE_MS = 1000, PG_RANGES_MAX = 16 };
 
 /* NEXT -> (MAKING_DAY ->) PACKING -> READY -> SENT -> LEARNING -> NEXT ... -> NONE. */
 enum pg_put_phase {
@@ -49,34 +49,6 @@ struct pg_marks {
     size_t alone; /* so many go one by one, since one of them failed */
     unsigned tries;
     struct pg_batch batch;
-};
-
-struct pg_prepare_job {
-    struct pg_job job; /* first */
-    struct sample_store *store;
-    bool running;
-    enum err err;
-    struct fault fault;
-};
-
-struct pg_day_job {
-    struct pg_job job; /* first */
-    struct sample_store *store;
-    struct pg_day day;
-    bool ok;
-};
-
-struct pg_expire_job {
-    struct pg_job job; /* first */
-    struct sample_store *store;
-    bool running, wanted;
-    int64_t now_ns; /* wanted for */
-    int32_t today;  /* of the one running */
-    uint16_t classes[PG_CLASSES_MAX];
-    int n_classes;
-    struct pg_day *dropped;
-    size_t n_dropped;
-    bool ahead; /* days are made for all classes */
 };
 
 struct sample_store {
@@ -125,13 +97,5 @@ void pg_mark_add(struct sample_store *s, const struct group *g, uint64_t told);
 void pg_mark_send(struct sample_store *s);
 void pg_mark_done(struct sample_store *s, bool ok, const struct pg_fault *f);
 void pg_mark_free(struct sample_store *s);
-
-/* pg_upkeep.c */
-enum err pg_upkeep_prepare_now(struct sample_store *s, struct fault *f); /* blocks */
-void pg_upkeep_prepare(struct sample_store *s);
-void pg_upkeep_make_day(struct sample_store *s, uint16_t class_days, int32_t day);
-void pg_upkeep_expire(struct sample_store *s);
-bool pg_upkeep_has_day(const struct sample_store *s, uint16_t class_days, int32_t day);
-void pg_upkeep_forget_day(struct sample_store *s, uint16_t class_days, int32_t day);
 
 #endif
