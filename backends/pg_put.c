@@ -22,7 +22,6 @@ static void finish(struct sample_store *s)
     s->put.group = NULL;
     s->put.phase = PG_PUT_NONE;
     pg_batch_free(&s->put.pack.batch);
-    pg_tell_health(s);
     g->done(g);
 }
 
@@ -30,7 +29,7 @@ static void finish(struct sample_store *s)
 static void give_up(struct sample_store *s, const char *why)
 {
     pg_log(s, 1, "store=postgres ev=put_failed group=%llu why=\"%s\"", (unsigned long long)s->put.group->id, why);
-    s->last_ok = false;
+    s->failed_ms = uv_now(s->host->loop);
     s->put.n_ranges = 0;
     s->put.phase = PG_PUT_NEXT;
 }
@@ -136,7 +135,7 @@ static void commit_range(struct sample_store *s)
     for (uint16_t i = p->pack.from; i < p->pack.from + p->pack.n; i++)
         if (p->group->results[i] != PUT_BAD)
             p->group->results[i] = PUT_STORED;
-    s->last_ok = true;
+    s->failed_ms = 0;
     if (!p->pack.n_services && !p->pack.n_shared) {
         next_range(p);
         return;

@@ -112,11 +112,12 @@ static void on_day(struct pg_job *j)
 {
     struct sample_store *s = ((struct pg_day_job *)j)->store;
 
-    if (s->day.ok)
+    if (s->day.ok) {
         add_day(s, s->day.day.class_days, s->day.day.day);
-    else
+    } else {
         s->put.n_ranges = 0; /* PUT_AGAIN */
-    s->last_ok = s->last_ok && s->day.ok;
+        s->failed_ms = uv_now(s->host->loop);
+    }
     s->put.phase = PG_PUT_NEXT;
     pg_pump(s);
 }

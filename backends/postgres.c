@@ -11,6 +11,8 @@
 #include "backends/postgres_read.h"
 #include "backends/postgres_store.h"
 
+enum { FAILED_MS = 5000 };
+
 void pg_log(const struct sample_store *s, int level, const char *fmt, ...)
 {
     char text[512];
@@ -30,11 +32,6 @@ bool pg_away(const struct sample_store *s)
 bool pg_given_up(const struct sample_store *s)
 {
     return pg_away(s) && uv_now(s->host->loop) >= s->away_since_ms + PG_PATIENCE_MS;
-}
-
-void pg_tell_health(struct sample_store *s)
-{
-    atomic_store(&s->healthy, !pg_away(s) && s->last_ok);
 }
 
 static void free_store(struct sample_store *s)
@@ -86,7 +83,6 @@ void pg_pump(struct sample_store *s)
 {
     if (s->shutting)
         return;
-    pg_tell_health(s);
     pg_mark_send(s);
     pg_put_step(s);
     pg_put_settle(s);
@@ -125,6 +121,7 @@ static void on_up(void *ctx)
 
     pg_log(s, 2, "store=postgres ev=connected");
     s->was_up = true;
+    s->failed_ms = 0;
     if (!s->prepared)
         pg_upkeep_prepare(s);
     pg_pump(s);
@@ -134,7 +131,10 @@ static void on_down(void *ctx, const char *why)
 {
     struct sample_store *s = ctx;
 
-    pg_log(s, 1, "store=postgres ev=disconnected why=\"%s\"", why);
+    /* Of attempts that go on failing only the reasons are told. */
+    if (s->was_up || strncmp(why, s->down_why, sizeof s->down_why - 1) != 0)
+        pg_log(s, 1, "store=postgres ev=disconnected why=\"%s\"", why);
+    snprintf(s->down_why, sizeof s->down_why, "%s", why);
     pg_pool_drop_idle(s->pool);
     if (s->shutting)
         return;
@@ -220,8 +220,6 @@ static struct sample_store *postgres_open(const struct store_host *h, struct str
         return NULL;
     }
     s->host = h;
-    s->last_ok = true;
-    atomic_init(&s->healthy, false);
     atomic_init(&s->hurry, false);
     hash_key_random(&random);
     s->writer = hash64(&random, "writer", 6);
@@ -269,9 +267,12 @@ static void postgres_close(struct sample_store *s, void (*closed)(void *ctx), vo
     arm(s);
 }
 
+/* A failure is forgotten after a while: whoever sends nothing to what is not healthy would never learn that it is. */
 static bool postgres_healthy(const struct sample_store *s)
 {
-    return atomic_load(&s->healthy);
+    bool failed = s->failed_ms && uv_now(s->host->loop) < s->failed_ms + FAILED_MS;
+
+    return !pg_away(s) && !failed;
 }
 
 static const struct sample_store_ops write_ops = {

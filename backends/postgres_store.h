@@ -56,14 +56,16 @@ struct sample_store {
     struct pg_options options;
     struct pg_pool *pool;
     struct pg_stored *stored;
-    atomic_bool healthy, hurry; /* hurry: do not wait for the server any more */
+    atomic_bool hurry; /* do not wait for the server any more */
 
     /* loop only */
     struct pg_link *link;
     struct pg_worker *packer, *upkeep;
     uv_timer_t timer; /* patience with a server that is away */
     uint64_t away_since_ms;
-    bool was_up, prepared, last_ok, closing, shutting;
+    uint64_t failed_ms; /* when a put last failed; 0: the last one did not */
+    char down_why[128];
+    bool was_up, prepared, closing, shutting;
     int open_parts; /* still to be closed */
     char identity[128];
     uint64_t writer, seq;
@@ -83,8 +85,7 @@ void pg_log(const struct sample_store *s, int level, const char *fmt, ...) PRINT
 void pg_pump(struct sample_store *s);           /* whatever can be done now, from a callback */
 bool pg_away(const struct sample_store *s);     /* nothing can be written now */
 bool pg_given_up(const struct sample_store *s); /* and has not for so long that nobody should wait */
-void pg_tell_health(struct sample_store *s);
-void pg_reconnect(struct sample_store *s); /* this is no server to write to; maybe the next one is */
+void pg_reconnect(struct sample_store *s);      /* this is no server to write to; maybe the next one is */
 
 /* pg_put.c */
 void pg_put_start(struct sample_store *s, struct group *g);
