@@ -1,35 +1,57 @@
-/* What must hold between options, each rule with the reason in its message. */
+/* What must hold between options, each rule with the reason in its message, at the option that is said first. */
 #include "conf/check.h"
 
 #include <inttypes.h>
 
 #include "conf/value.h"
 
-static void sizes(const struct source *s, uint64_t a, uint64_t b, const char *fmt_what)
-{
-    struct buf ta = {0}, tb = {0};
+struct check {
+    const struct source *s;
+    const struct conf *c;
+    const struct doc_node *root;
+};
 
-    value_size_text(&ta, a);
-    value_size_text(&tb, b);
-    doc_error(s, 0, 0, "%s (%.*s and %.*s)", fmt_what, STR_ARG(buf_view(&ta)), STR_ARG(buf_view(&tb)));
-    buf_free(&ta);
-    buf_free(&tb);
+/* At one of two options: the first that the file gives. The defaults pass every rule, so one of them is there. */
+static void object(const struct check *k, struct str option, struct str other, const char *what)
+{
+    const struct doc_node *n = doc_find(k->root, option);
+
+    if (!n)
+        n = doc_find(k->root, other);
+    doc_error(k->s, n ? n->line : 0, n ? n->col : 0, "%s", what);
 }
 
-static void limits(const struct source *s, const struct conf *c)
+static void sizes(const struct check *k, struct str option, uint64_t a, struct str other, uint64_t b, const char *what)
 {
-    const struct limits *l = &c->limits;
+    struct buf text = {0};
+
+    buf_printf(&text, "%s (", what);
+    value_size_text(&text, a);
+    buf_str(&text, STR(" and "));
+    value_size_text(&text, b);
+    buf_char(&text, ')');
+    buf_char(&text, '\0');
+    object(k, option, other, text.failed ? what : text.p);
+    buf_free(&text);
+}
+
+static void limits(const struct check *k)
+{
+    const struct limits *l = &k->c->limits;
 
     if (l->body > l->inflated)
-        sizes(s, l->body, l->inflated,
+        sizes(k, STR("limits.body"), l->body, STR("limits.inflated"), l->inflated,
               "limits.body is over limits.inflated: a body that is not compressed must fit as well");
     if (l->field > l->inflated)
-        sizes(s, l->field, l->inflated, "limits.field is over limits.inflated: no field could be that long");
-    if (c->memory / 2 < l->decoded)
-        sizes(s, c->memory, l->decoded,
+        sizes(k, STR("limits.field"), l->field, STR("limits.inflated"), l->inflated,
+              "limits.field is over limits.inflated: no field could be that long");
+    if (k->c->memory / 2 < l->decoded)
+        sizes(k, STR("memory"), k->c->memory, STR("limits.decoded"), l->decoded,
               "memory is under twice limits.decoded: one largest request is set aside, the others need as much");
-    if (l->label_name > l->field || l->label_value > l->field)
-        doc_error(s, 0, 0, "limits.label_name and limits.label_value cannot be over limits.field");
+    if (l->label_name > l->field)
+        object(k, STR("limits.label_name"), STR("limits.field"), "limits.label_name is over limits.field");
+    if (l->label_value > l->field)
+        object(k, STR("limits.label_value"), STR("limits.field"), "limits.label_value is over limits.field");
 }
 
 static bool same(const struct conf_address *a, const struct conf_address *b)
@@ -37,21 +59,34 @@ static bool same(const struct conf_address *a, const struct conf_address *b)
     return a->port && a->port == b->port && str_eq(str_of(a->host), str_of(b->host));
 }
 
-static void addresses(const struct source *s, const struct conf *c)
+static void addresses(const struct check *k)
 {
-    for (size_t i = 0; i < c->n_listen; i++) {
-        const struct conf_address *a = &c->listen[i];
-        for (size_t k = 0; k < i; k++)
-            if (same(a, &c->listen[k]))
-                doc_error(s, 0, 0, "listen: %s:%u is given twice", a->host, a->port);
-        if (c->admin_on && same(a, &c->admin))
-            doc_error(s, 0, 0, "admin: %s:%u is also in listen; metrics have a listener of their own", a->host,
-                      a->port);
+    for (size_t i = 0; i < k->c->n_listen; i++) {
+        const struct conf_address *a = &k->c->listen[i];
+        for (size_t j = 0; j < i; j++)
+            if (same(a, &k->c->listen[j]))
+                object(k, STR("listen"), STR("listen"), "listen: the same address twice");
+        if (k->c->admin_on && same(a, &k->c->admin))
+            object(k, STR("admin"), STR("listen"),
+                   "admin: the address is also in listen; metrics have a listener of their own");
     }
 }
 
-void check_all(const struct source *s, const struct conf *c)
+/* Better refused than taken and not done. */
+static void later(const struct check *k)
 {
-    limits(s, c);
-    addresses(s, c);
+    if (!k->c->migrate_auto)
+        object(k, STR("migrate"), STR("migrate"), "migrate: this version changes schemas at its start only (auto)");
+    if (k->c->retention_raw_days)
+        object(k, STR("retention.raw"), STR("retention"),
+               "retention.raw: this version keeps single profiles as long as the rest (off)");
+}
+
+void check_all(const struct source *s, const struct conf *c, const struct doc_node *root)
+{
+    struct check k = {.s = s, .c = c, .root = root};
+
+    limits(&k);
+    addresses(&k);
+    later(&k);
 }

@@ -4,6 +4,7 @@
 
 #include "conf/doc.h"
 
-void check_all(const struct source *s, const struct conf *c);
+/* root: the document that c was read from, so that errors have a place. */
+void check_all(const struct source *s, const struct conf *c, const struct doc_node *root);
 
 #endif

@@ -133,15 +133,6 @@ static void set_defaults(const struct source *s, struct conf *c)
     }
 }
 
-static bool gives(const struct doc_node *root, struct str section, struct str key)
-{
-    for (const struct doc_node *n = root->first; n; n = n->next)
-        for (const struct doc_node *k = str_eq(n->key, section) ? n->first : NULL; k; k = k->next)
-            if (str_eq(k->key, key))
-                return true;
-    return false;
-}
-
 static void cap_decoded(struct conf *c)
 {
     if (c->limits.decoded > c->memory / 2)
@@ -156,7 +147,7 @@ static void apply(const struct source *s, struct conf *c, const struct doc_node 
     }
     walk(s, c, STR(""), root);
     /* Less memory alone means smaller requests; only who asks for both is told that they do not fit together. */
-    if (!gives(root, STR("limits"), STR("decoded")))
+    if (!doc_find(root, STR("limits.decoded")))
         cap_decoded(c);
 }
 
@@ -178,7 +169,7 @@ struct conf *conf_parse(struct str yaml, const char *file_name, struct conf_erro
     if (root)
         apply(&s, &l->conf, root);
     if (errors->count == before)
-        check_all(&s, &l->conf);
+        check_all(&s, &l->conf, root);
     if (errors->count != before) {
         conf_free(&l->conf);
         return NULL;

@@ -45,6 +45,17 @@ bool doc_is_null(const struct doc_node *n)
            (n->text.len == 0 || str_eq(n->text, STR("~")) || str_eq_nocase(n->text, STR("null")));
 }
 
+const struct doc_node *doc_find(const struct doc_node *root, struct str name)
+{
+    const char *dot = memchr(name.p, '.', name.len);
+    struct str key = {name.p, dot ? (size_t)(dot - name.p) : name.len};
+
+    for (const struct doc_node *n = root->first; n; n = n->next)
+        if (str_eq(n->key, key))
+            return dot ? doc_find(n, (struct str){dot + 1, name.len - key.len - 1}) : n;
+    return NULL;
+}
+
 static unsigned line_of(const yaml_event_t *e)
 {
     return (unsigned)e->start_mark.line + 1;

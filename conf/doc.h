@@ -33,6 +33,8 @@ struct source {
 struct doc_node *doc_parse(const struct source *s, struct str yaml) MUST_CHECK;
 /* One more line, "file:line:col: text"; without the place if line is 0. */
 void doc_error(const struct source *s, unsigned line, unsigned col, const char *fmt, ...) PRINTF_LIKE(4, 5);
+/* The value of "name" or "section.name" in a document of options. NULL: not given. */
+const struct doc_node *doc_find(const struct doc_node *root, struct str name);
 /* No value at all: `key:`, `key: ~`, `key: null`. */
 bool doc_is_null(const struct doc_node *n);
 
