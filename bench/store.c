@@ -145,6 +145,7 @@ struct bench {
     const struct backend *backend;
     struct sample_store *store;
     struct hash_key key;
+    const char *address;
     uint64_t groups;
     uint32_t profiles;
 };
@@ -238,7 +239,7 @@ static bool run_all(struct bench *b)
         return false;
     close_store(b);
     nftw(folder, count_bytes, 8, FTW_PHYS);
-    if (!open_store(b, "sqlite:"))
+    if (!open_store(b, b->address))
         return false;
     before = b->profiles;
     if (!run(b, "groups of 64, warm (after restart)", 64, false) || !run(b, "groups of 64, warm", 64, false) ||
@@ -268,7 +269,8 @@ int main(int argc, char **argv)
                                  .log = on_log,
                                  .account = on_account};
     nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    ok = open_store(&b, argc > 1 ? argv[1] : "sqlite:") && run_all(&b);
+    b.address = argc > 1 ? argv[1] : "sqlite:";
+    ok = open_store(&b, b.address) && run_all(&b);
     nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return ok ? 0 : 1;
 }
