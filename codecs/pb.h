@@ -52,6 +52,7 @@ static inline bool pb_next(struct pb *c, struct pb_field *f)
     c->p++;
     f->num = key >> 3;
     f->wire = (enum pb_wire)(key & 7);
+    f->bytes = (struct str){NULL, 0};
     if (__builtin_expect(!pb_varint(c, &f->u), 0))
         return false;
     if (f->wire == PB_BYTES) {
