@@ -4,8 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
+#include <netdb.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -91,23 +90,43 @@ static int run_key(const char *path, int argc, char **argv)
     return code;
 }
 
-/* "GET /readyz" on the loopback side of an address. */
+/* A connection to a listener of this machine; one that listens on every address is asked on loopback. -1: none. */
+static int dial(const struct conf_address *a)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
+    struct timeval patience = {.tv_sec = 3};
+    const char *host = a->host && strcmp(a->host, "0.0.0.0") != 0 && strcmp(a->host, "::") != 0 ? a->host : NULL;
+    char port[8];
+    int fd = -1;
+
+    snprintf(port, sizeof port, "%u", a->port);
+    if (getaddrinfo(host, port, &hints, &list) != 0)
+        return -1;
+    for (const struct addrinfo *i = list; i && fd < 0; i = i->ai_next) {
+        fd = socket(i->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0)
+            continue;
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+        if (connect(fd, i->ai_addr, i->ai_addrlen) == 0)
+            continue;
+        close(fd);
+        fd = -1;
+    }
+    freeaddrinfo(list);
+    return fd;
+}
+
+/* "GET /readyz" */
 static bool ask_ready(const struct conf_address *a)
 {
     static const char ask[] = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(a->port)};
-    struct timeval patience = {.tv_sec = 3};
     char answer[64] = "";
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = dial(a);
 
     if (fd < 0)
         return false;
-    if (!a->host || inet_pton(AF_INET, a->host, &to.sin_addr) != 1 || to.sin_addr.s_addr == htonl(INADDR_ANY))
-        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    bool ok = connect(fd, (struct sockaddr *)&to, sizeof to) == 0 && write(fd, ask, sizeof ask - 1) > 0 &&
-              read(fd, answer, sizeof answer - 1) > 0;
+    bool ok = write(fd, ask, sizeof ask - 1) > 0 && read(fd, answer, sizeof answer - 1) > 0;
     close(fd);
     return ok && strncmp(answer, "HTTP/1.1 200 ", 13) == 0;
 }
@@ -125,14 +144,15 @@ static int healthcheck(const char *path)
     return ok ? EXIT_GOOD : EXIT_OTHER;
 }
 
-/* The embedded store changes its schema when it opens; others come with their own. */
+/* Every store changes its schema when `serve` opens it. An address may hold a password, so only its scheme is told. */
 static int migrate(const char *path)
 {
     struct conf *c = load(path);
 
     if (!c)
         return EXIT_CONFIG;
-    printf("%s: nothing to do\n", c->samples);
+    printf("samples are in %.*s: nothing to do, serve changes the schema when it opens the store\n",
+           (int)strcspn(c->samples, ":"), c->samples);
     conf_free(c);
     return EXIT_GOOD;
 }
