@@ -19,8 +19,8 @@ obj      = $(patsubst %.c,$(BUILD)/%.o,$(call src,$(1)))
 PACKAGES := gcc libc6-dev make git ca-certificates curl \
 	libuv1-dev libisal-dev libdeflate-dev libzstd-dev libjansson-dev libyaml-dev libsodium-dev libpcre2-dev libsqlite3-dev libpq-dev libxxhash-dev node-llhttp \
 	libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 nanopb libnanopb-dev protobuf-compiler \
-	python3 python3-pytest python3-pytest-xdist python3-requests python3-yaml python3-protobuf python3-venv python3-pip \
-	sqlite3 postgresql pgbouncer zstd nginx-light procps faketime
+	python3 python3-pytest python3-pytest-xdist python3-requests python3-yaml python3-jsonschema python3-protobuf python3-venv python3-pip \
+	sqlite3 postgresql pgbouncer zstd nginx-light haproxy procps faketime
 SUDO     := $(if $(filter 0,$(shell id -u)),,sudo)
 
 all: $(BUILD)/flamegate
@@ -42,7 +42,7 @@ setup:
 	command -v go >/dev/null || missing="$$missing golang-go"; \
 	[ -z "$$missing" ] || { echo "installing$$missing"; \
 	  $(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing && \
-	  for s in nginx postgresql pgbouncer; do \
+	  for s in nginx haproxy postgresql pgbouncer; do \
 	    case "$$missing" in *$$s*) $(SUDO) systemctl disable -q --now $$s 2>/dev/null || true ;; esac; done; } # tools of bench/ and test/, not services
 
 lint:
