@@ -17,6 +17,12 @@ GO = shutil.which("go") or ("/usr/lib/go/bin/go" if os.path.exists("/usr/lib/go/
 pytestmark = pytest.mark.skipif(GO is None, reason="no Go toolchain: `make setup` installs golang-go")
 
 
+def drops_empty_stacks():
+    """Older tools leave out samples without a location (Debian 12's Go 1.19 does)."""
+    said = subprocess.run([GO, "version"], capture_output=True, text=True, check=True).stdout
+    return tuple(map(int, re.search(r"go(\d+)\.(\d+)", said).groups())) < (1, 20)
+
+
 class Tool:
     """What `go tool pprof -raw` and `-top` say of one file."""
 
@@ -76,7 +82,8 @@ def compare(gate, tool, types, **params):
     sums = tool.totals()
     for t in types:
         rows, answer = gate.rows(type=t["id"], **params)
-        assert sums[t["name"], t["unit"]] == answer["total"] == t["total"], t
+        unseen = rows.get(("[no stack]", ""), (0, 0))[0] if drops_empty_stacks() else 0
+        assert sums[t["name"], t["unit"]] + unseen == answer["total"] == t["total"], t
     unit = {"nanoseconds": "ns", "bytes": "B"}.get(t["unit"], t["unit"])
     top = tool.top(t["name"], unit)
     by_name = {}
