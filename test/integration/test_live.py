@@ -61,6 +61,9 @@ class Node:
     def install(self):
         if not shutil.which("npm") or not shutil.which("node"):
             raise Missing("no Node.js here: `make setup` installs nodejs and npm")
+        version = run(["node", "--version"]).strip()
+        if int(version.lstrip("v").split(".")[0]) < 20:
+            raise Missing("@pyroscope/nodejs %s wants Node.js 20, this is %s" % (self.version, version))
 
         def make(folder):
             with open(folder + "/package.json", "w") as f:
