@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs what `make test` has built: unit tests and fuzz corpora side by side, then the integration tests against the real binary.
+# Runs what `make test` has built: unit tests and fuzz corpora side by side, then the integration tests against the real binary, and
+# those that count and read once more over PostgreSQL.
 # The last line is the sum of all. Usage: test/run.sh BUILD
 set -u
 build=$1
@@ -39,15 +40,24 @@ done
 count_of() { # WORD: the number before it in pytest's closing line
     sed -n "s/.*[^0-9]\([0-9][0-9]*\) $1.*/\1/p" "$logs/pytest.last" | grep . || echo 0
 }
-if [ -n "$(find test/integration test/live -name 'test_*.py' 2>/dev/null | head -n 1)" ]; then
-    FLAMEGATE="$(pwd)/$build/flamegate" "${PYTHON:-/usr/bin/python3}" -m pytest -q -rs -p no:cacheprovider -n "${JOBS:-2}" --dist loadfile test 2>&1 | tee "$logs/pytest.log"
-    tail -n 1 "$logs/pytest.log" | sed 's/^/ /' >"$logs/pytest.last"
+run_pytest() { # NAME ARGUMENTS: adds what it counts
+    log=$logs/$1.log
+    shift
+    FLAMEGATE="$(pwd)/$build/flamegate" "${PYTHON:-/usr/bin/python3}" -m pytest -q -rs -p no:cacheprovider -n "${JOBS:-2}" --dist loadfile "$@" 2>&1 | tee "$log"
+    tail -n 1 "$log" | sed 's/^/ /' >"$logs/pytest.last"
     if grep -qE '[0-9]+ (passed|failed|skipped|error)' "$logs/pytest.last"; then
         failed=$((failed + $(count_of failed) + $(count_of error)))
         passed=$((passed + $(count_of passed))) skipped=$((skipped + $(count_of skipped)))
     else
         failed=$((failed + 1)) # it did not even come to an end
     fi
+}
+over_postgres='query retry corpus push folded time pprof_oracle crash'
+if [ -n "$(find test/integration test/live -name 'test_*.py' 2>/dev/null | head -n 1)" ]; then
+    run_pytest pytest test
+    echo "over PostgreSQL: $over_postgres"
+    # shellcheck disable=SC2046 # words are meant
+    FLAMEGATE_SAMPLES=postgres run_pytest pytest-postgres $(printf 'test/integration/test_%s.py ' $over_postgres)
 fi
 [ $((passed + failed)) -gt 0 ] || failed=1
 printf '%d passed, %d failed' "$passed" "$failed"

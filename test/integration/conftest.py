@@ -1,4 +1,4 @@
-"""Fixtures: a gateway of its own for every test, checked at its end (exit code, counters, log)."""
+"""Fixtures: a gateway of its own for every test, checked at its end (exit code, counters, log); one PostgreSQL for all that ask."""
 
 import os
 import shutil
@@ -6,6 +6,11 @@ import shutil
 import pytest
 
 from gate import BINARY, Gate
+from postgres import OVER_POSTGRES, Postgres
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "embedded(why): needs the embedded store, so it is skipped over PostgreSQL")
 
 
 def pytest_sessionstart(session):
@@ -13,13 +18,31 @@ def pytest_sessionstart(session):
         pytest.exit("no binary at %s: run `make` first, or set FLAMEGATE_BIN" % BINARY, 2)
 
 
+def pytest_collection_modifyitems(items):
+    for item in items:
+        mark = item.get_closest_marker("embedded")
+        if mark and OVER_POSTGRES:
+            item.add_marker(pytest.mark.skip(reason="over PostgreSQL: " + mark.args[0]))
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    server = Postgres()
+    try:
+        yield server.start()
+    finally:
+        server.close()
+
+
 @pytest.fixture
 def make_gate(tmp_path_factory, request):
     """Makes gateways, started. Call with YAML that replaces or adds settings."""
     made = []
+    server = request.getfixturevalue("postgres") if OVER_POSTGRES else None
 
-    def make(conf="", start=True, keys=True):
-        gate = Gate(tmp_path_factory.mktemp("gate"), conf, keys)
+    def make(conf="", start=True, keys=True, samples=None):
+        samples = samples or (server.create() if server else None)
+        gate = Gate(tmp_path_factory.mktemp("gate"), conf, keys, samples)
         made.append(gate)
         return gate.start() if start else gate
 
@@ -30,6 +53,8 @@ def make_gate(tmp_path_factory, request):
             if gate.process is not None:
                 gate.stop()
             shutil.rmtree(gate.dir)  # what failed stays, to be looked at
+            if server:
+                server.drop(gate.samples)
         except AssertionError as e:
             wrong.append(str(e))
     assert not wrong, "\n".join(wrong)

@@ -149,8 +149,9 @@ class Wire:
 class Gate:
     """Everything about one gateway under test. start() and stop() may be called many times over the same data."""
 
-    def __init__(self, folder, conf="", keys=True):
+    def __init__(self, folder, conf="", keys=True, samples=None):
         self.dir = str(folder)
+        self.samples = samples  # the address of another store than the embedded one
         self.conf_file = os.path.join(self.dir, "conf.yaml")
         self.keys_file = os.path.join(self.dir, "keys.yaml")
         self.port_file = os.path.join(self.dir, "ports")
@@ -165,9 +166,9 @@ class Gate:
     def configure(self, conf=""):
         """Base settings, those of `conf` instead where both name one."""
         named = set(re.findall(r"^(\w+):", conf, re.M))
-        base = CONF.format(dir=self.dir).splitlines(True)
+        base = CONF.format(dir=self.dir) + ('samples: "%s"\n' % self.samples if self.samples else "")
         with open(self.conf_file, "w") as f:
-            f.write("".join(line for line in base if line.split(":")[0] not in named) + conf)
+            f.write("".join(line for line in base.splitlines(True) if line.split(":")[0] not in named) + conf)
 
     def run(self, *args, **kw):
         return flamegate("--config", self.conf_file, *args, **kw)
@@ -344,6 +345,15 @@ class Gate:
             row[0] += f["self"]
             row[1] += f["total"]
         return rows, answer
+
+    def original(self, ident):
+        """The bytes as they came; None from a store that keeps none and says so."""
+        reply = self.read("profiles/%s/original" % ident)
+        if self.samples and reply.status == 404:
+            assert reply.json()["message"].startswith("off:"), reply
+            return None
+        assert reply.status == 200, reply
+        return reply.body
 
     def profiles(self, **params):
         """Every profile of the selection, over all pages."""

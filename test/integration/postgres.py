@@ -1,0 +1,93 @@
+"""A PostgreSQL of the tests' own: private folder, free port, a database for every gateway. With FLAMEGATE_SAMPLES=postgres in the
+environment every gateway that names no store of its own keeps its samples there."""
+
+import os
+import pwd
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+
+OVER_POSTGRES = os.environ.get("FLAMEGATE_SAMPLES") == "postgres"
+PROGRAMS = "/usr/lib/postgresql/15/bin"
+# Durable as it comes: tests stop it with -m immediate. Small, because it shares the machine with what is tested.
+SETTINGS = """\
+listen_addresses = '127.0.0.1'
+port = %d
+unix_socket_directories = '%s'
+max_connections = 60
+shared_buffers = 32MB
+max_wal_size = 128MB
+autovacuum_naptime = 10min
+log_min_messages = warning
+"""
+
+
+class Postgres:
+    """start() and stop() as often as a test likes; close() leaves nothing."""
+
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix="flamegate-pg-")
+        self.data = os.path.join(self.dir, "data")
+        self.port, self.made = 0, 0
+        if os.getuid() == 0:
+            user = pwd.getpwnam("postgres")
+            os.chown(self.dir, user.pw_uid, user.pw_gid)
+        self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+
+    def _run(self, program, *args, ok=True):
+        """As user postgres where we are root: the server refuses to be."""
+        who = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.getuid() == 0 else []
+        with open(os.path.join(self.dir, "said"), "w+") as said:  # no pipe: the server would keep it open
+            done = subprocess.run([*who, os.path.join(PROGRAMS, program), *args], stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=self.dir, timeout=60)
+            said.seek(0)
+            text = said.read()
+        assert done.returncode == 0 or not ok, (program, args, text)
+        return done.returncode
+
+    def start(self):
+        """On the port that it had, or on a free one at first."""
+        for _ in range(1 if self.port else 5):
+            port = self.port or self._free_port()
+            with open(os.path.join(self.data, "postgresql.auto.conf"), "w") as f:
+                f.write(SETTINGS % (port, self.dir))
+            if self._run("pg_ctl", "-D", self.data, "-l", os.path.join(self.dir, "log"), "-w", "-t", "30", "start", ok=False) == 0:
+                self.port = port
+                return self
+        with open(os.path.join(self.dir, "log")) as f:
+            raise AssertionError("PostgreSQL does not start: " + f.read()[-2000:])
+
+    @staticmethod
+    def _free_port():
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            return s.getsockname()[1]
+
+    def stop(self, mode="immediate"):
+        self._run("pg_ctl", "-D", self.data, "-w", "-m", mode, "stop")
+
+    def running(self):
+        return self._run("pg_ctl", "-D", self.data, "status", ok=False) == 0
+
+    def close(self):
+        if self.running():
+            self.stop()
+        shutil.rmtree(self.dir)
+
+    def ask(self, sql, database="postgres"):
+        """The answer's rows, columns parted by '|'."""
+        done = subprocess.run([os.path.join(PROGRAMS, "psql"), "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", self.dir, "-p", str(self.port),
+                               "-U", "postgres", "-d", database, "-c", sql], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, (sql, done.stderr)
+        return done.stdout.splitlines()
+
+    def create(self):
+        """The address of a new database."""
+        self.made += 1
+        name = "gate%d" % self.made
+        self.ask("CREATE DATABASE " + name)
+        return "postgres://postgres@127.0.0.1:%d/%s" % (self.port, name)
+
+    def drop(self, address):
+        self.ask("DROP DATABASE %s WITH (FORCE)" % re.search(r"\w+$", address).group())
