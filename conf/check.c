@@ -82,6 +82,20 @@ static void later(const struct check *k)
                "retention.raw: this version keeps single profiles as long as the rest (off)");
 }
 
+/* Made on the first start, each replica would have one of its own, and a new container another one than the database's.
+ */
+static void hash_key(const struct check *k)
+{
+    struct str samples = str_of(k->c->samples);
+
+    if (!str_starts(samples, STR("postgres:")) && !str_starts(samples, STR("postgresql:")))
+        return;
+    if (!doc_find(k->root, STR("hash_key_file")))
+        object(
+            k, STR("samples"), STR("samples_file"),
+            "samples: PostgreSQL needs hash_key_file as well: one key for all replicas, kept as long as the database");
+}
+
 void check_all(const struct source *s, const struct conf *c, const struct doc_node *root)
 {
     struct check k = {.s = s, .c = c, .root = root};
@@ -89,4 +103,5 @@ void check_all(const struct source *s, const struct conf *c, const struct doc_no
     limits(&k);
     addresses(&k);
     later(&k);
+    hash_key(&k);
 }

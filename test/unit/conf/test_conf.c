@@ -238,6 +238,8 @@ static void test_refusals(void **state)
         {"samples_file: /dev/null", "samples: is not the address of a store"},
         {"samples_file: /dev/zero", "samples_file: /dev/zero: too large"},
         {"samples_file: /tmp", "samples_file: /tmp: Is a directory"},
+        {"memory: 64MiB\nsamples: postgres://h/d", "f.yaml:2:10: samples: PostgreSQL needs hash_key_file"},
+        {"samples: postgresql://h/d", "f.yaml:1:10: samples: PostgreSQL needs hash_key_file"},
         {"memory_file: /dev/null", "unknown option \"memory_file\""},
     };
     setenv("FLAMEGATE_TEST_LINES", "a\nb", 1);
