@@ -70,6 +70,17 @@ class Postgres:
     def running(self):
         return self._run("pg_ctl", "-D", self.data, "status", ok=False) == 0
 
+    def signal(self, number):
+        """To every process of the server: SIGSTOP, SIGCONT."""
+        with open(os.path.join(self.data, "postmaster.pid")) as f:
+            main = int(f.readline())
+        with open("/proc/%d/task/%d/children" % (main, main)) as f:
+            for pid in [main, *map(int, f.read().split())]:
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    pass  # a connection's process that has just ended
+
     def close(self):
         if self.running():
             self.stop()
@@ -90,4 +101,4 @@ class Postgres:
         return "postgres://postgres@127.0.0.1:%d/%s" % (self.port, name)
 
     def drop(self, address):
-        self.ask("DROP DATABASE %s WITH (FORCE)" % re.search(r"\w+$", address).group())
+        self.ask("DROP DATABASE IF EXISTS %s WITH (FORCE)" % re.search(r"\w+$", address).group())
