@@ -383,7 +383,7 @@ static void on_body_timer(struct conn *c)
         return;
     }
     if (c->pace_left_ms == 0) {
-        bool slow = c->pace_bytes < PACE_BYTES && c->request->slow_matters;
+        bool slow = c->pace_bytes < PACE_BYTES && (c->request->slow_matters || admit_waiting(c->app->admit));
         c->pace_left_ms = PACE_MS;
         c->pace_bytes = 0;
         if (slow) {

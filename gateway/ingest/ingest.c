@@ -15,11 +15,13 @@
 #include "gateway/log.h"
 
 enum {
-    ON_LOOP_NS = 1000000,  /* a longer finish goes to the lane */
-    SLACK_BYTES = 64 << 10 /* what one feed may add before we look again */
+    ON_LOOP_NS = 1000000,   /* a longer finish goes to the lane */
+    SLACK_BYTES = 64 << 10, /* what one feed may add before we look again */
+    EARLY_BYTES = 4 << 10   /* sent before any memory is asked for: who trickles or stalls at once keeps nobody out */
 };
 
 enum stage {
+    STAGE_EARLY,  /* its first bytes are set aside; it holds no memory of admission yet */
     STAGE_ADMIT,  /* waits for its first memory */
     STAGE_BODY,   /* eats */
     STAGE_ENDED,  /* all layers have ended cleanly; may wait for memory to finish */
@@ -34,6 +36,8 @@ struct ingest {
     struct ticket ticket;
     struct spec spec;
     struct upload *upload;
+    char *early; /* EARLY_BYTES, those from early_at to early_len are still to be fed; NULL: none */
+    size_t early_at, early_len;
     struct job job;
     enum err finish_err;
     uint32_t pending; /* records with the store */
@@ -57,9 +61,18 @@ static void release_upload(struct ingest *in)
     in->upload = NULL;
 }
 
+static void early_free(struct ingest *in)
+{
+    if (in->early)
+        ledger_charge(&in->r->app->ledger, LEDGER_connections, -EARLY_BYTES);
+    free(in->early);
+    in->early = NULL;
+}
+
 static void ingest_free(struct ingest *in)
 {
     in->r->state = NULL;
+    early_free(in);
     release_upload(in);
     admit_leave(in->r->app->admit, &in->ticket);
     spec_free(&in->spec);
@@ -245,6 +258,40 @@ static void start(struct ingest *in)
     conn_continue(in->r->conn);
 }
 
+/* Asks for the first memory, and starts where it is there. */
+static enum pump enter(struct ingest *in)
+{
+    struct request *r = in->r;
+
+    in->stage = STAGE_ADMIT;
+    switch (admit_arrive(r->app->admit, &in->ticket, in->spec.upload.project, uv_now(r->app->loop))) {
+    case ADMIT_YES:
+        start(in);
+        return PUMP_MORE;
+    case ADMIT_WAIT:
+        return PUMP_WAIT;
+    case ADMIT_NO:
+        break;
+    }
+    request_refuse(r, E_NO_MEMORY, "%s", err_text(E_NO_MEMORY));
+    return PUMP_MORE;
+}
+
+/* Sets s aside, or enters when it is too much for that. */
+static enum pump set_aside(struct ingest *in, struct str *s)
+{
+    if (in->early_len + s->len > EARLY_BYTES)
+        return enter(in);
+    if (!in->early && !(in->early = malloc(EARLY_BYTES)))
+        return enter(in);
+    if (in->early_len == 0)
+        ledger_charge(&in->r->app->ledger, LEDGER_connections, EARLY_BYTES);
+    memcpy(in->early + in->early_len, s->p, s->len);
+    in->early_len += s->len;
+    *s = (struct str){s->p + s->len, 0};
+    return PUMP_MORE;
+}
+
 static enum pump begin(struct request *r)
 {
     struct ingest *in = calloc(1, sizeof *in);
@@ -260,17 +307,32 @@ static enum pump begin(struct request *r)
         request_refuse_with(r, &f);
         return PUMP_MORE;
     }
-    switch (admit_arrive(r->app->admit, &in->ticket, in->spec.upload.project, uv_now(r->app->loop))) {
-    case ADMIT_YES:
-        start(in);
+    /* Who waits for a 100 is to be told first whether there is room. */
+    return head_get(r->head, STR("expect")).len ? enter(in) : PUMP_MORE;
+}
+
+static enum pump feed_upload(struct ingest *in, struct str *s, uint32_t *budget)
+{
+    if (upload_feed(in->upload, s, budget) == STEP_FAIL) {
+        request_refuse_with(in->r, upload_fault(in->upload));
         return PUMP_MORE;
-    case ADMIT_WAIT:
-        return PUMP_WAIT;
-    case ADMIT_NO:
-        break;
     }
-    request_refuse(r, E_NO_MEMORY, "%s", err_text(E_NO_MEMORY));
-    return PUMP_MORE;
+    return ensure(in, upload_memory(in->upload) + SLACK_BYTES);
+}
+
+/* What was set aside goes first. */
+static enum pump feed_early(struct ingest *in, uint32_t *budget)
+{
+    struct request *r = in->r;
+    struct str s = {in->early + in->early_at, in->early_len - in->early_at};
+    enum pump p = feed_upload(in, &s, budget);
+
+    if (r->refused) /* and `in` is gone */
+        return p;
+    in->early_at = in->early_len - s.len;
+    if (s.len == 0)
+        early_free(in);
+    return p;
 }
 
 static enum pump feed(struct request *r, struct str *s, uint32_t *budget)
@@ -282,18 +344,19 @@ static enum pump feed(struct request *r, struct str *s, uint32_t *budget)
                        r->limits.body, (size_t)r->body_bytes + s->len);
         return PUMP_MORE;
     }
-    enum step step = upload_feed(in->upload, s, budget);
-    if (step == STEP_FAIL) {
-        request_refuse_with(r, upload_fault(in->upload));
-        return PUMP_MORE;
-    }
-    return ensure(in, upload_memory(in->upload) + SLACK_BYTES);
+    if (in->stage == STAGE_EARLY)
+        return set_aside(in, s);
+    return in->early ? feed_early(in, budget) : feed_upload(in, s, budget);
 }
 
 static enum pump end(struct request *r, uint32_t *budget)
 {
     struct ingest *in = r->state;
 
+    if (in->stage == STAGE_EARLY)
+        return enter(in);
+    if (in->early)
+        return feed_early(in, budget);
     if (in->stage == STAGE_BODY) {
         switch (upload_end(in->upload, budget)) {
         case STEP_AGAIN:

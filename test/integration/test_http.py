@@ -266,6 +266,32 @@ class TestTimers:
             for name, future in running.items():
                 assert 0.3 < future.result() < 4, name
 
+    def test_many_slow_bodies_keep_nobody_out(self, make_gate):
+        """What has sent a few bytes holds no memory of admission, however many of it there are."""
+        gate = make_gate("memory: 64MiB\nlimits: { decoded: 16MiB, inflated: 16MiB }\ntimeouts: { admission: 500ms }\n")
+        slow = [gate.wire().send(head(gate, Content_Length=9999) + b"main;a 1\n" * 10) for _ in range(400)]
+        for _ in range(5):
+            assert gate.ingest(FOLDED, format="folded").status == 200
+            for wire in slow[::7]:
+                wire.send(b"m")
+        assert gate.metrics()["flamegate_admission_waiting"] == 0
+        body = b"main;a 1\n" * 2000
+        first = slow[0].send(body[: 9999 - 90 - 5])
+        assert first.reply().status in (200, 400)
+        for wire in slow:
+            wire.close()
+
+    def test_stalled_bodies_are_cut_when_others_wait(self, make_gate):
+        """Their own time is a minute; who holds memory and is not worth it goes after ten seconds, once somebody wants in."""
+        gate = make_gate("memory: 64MiB\nlimits: { decoded: 16MiB, inflated: 16MiB }\ntimeouts: { admission: 1s }\n")
+        stalled = [gate.wire().send(head(gate, Content_Length=9999) + b"main;a 1\n" * 600) for _ in range(200)]
+        gate.until(lambda: gate.metrics()["flamegate_admission_waiting"], 0)
+        assert gate.ingest(FOLDED, format="folded").status == 503
+        gate.until(lambda: gate.ingest(FOLDED, format="folded").status, 200, within=14)
+        assert gate.count("flamegate_connections_closed_total", reason="slow") > 0
+        for wire in stalled:
+            wire.close()
+
     def test_idle(self, make_gate):
         gate = make_gate(self.CONF)
         with gate.wire() as wire:
