@@ -43,15 +43,22 @@ static enum err check_label(const struct label *l, const struct limits *lim, str
     return E_OK;
 }
 
-/* What is kept, in the order sent; how many. */
-static uint32_t collect(struct placed *out, const struct series_labels *in, struct str service)
+/* Names with two underscores in front are the protocol's own, but for the one that tells a host's series apart. */
+static bool reserved(struct str name)
+{
+    return str_starts(name, STR("__")) && !str_eq(name, STR("__session_id__"));
+}
+
+/* What is kept, in the order sent; how many. *added: those of them that the client did not send as labels. */
+static uint32_t collect(struct placed *out, const struct series_labels *in, struct str service, uint32_t *added)
 {
     uint32_t n = 0;
+    bool named = first_of(in, STR("service_name")).len != 0;
     bool spy = in->spy.len != 0;
 
     for (uint32_t i = 0; i < in->n; i++) {
         struct label l = in->labels[i];
-        if (str_starts(l.name, STR("__")) || l.value.len == 0 || str_eq(l.name, STR("service_name")))
+        if (reserved(l.name) || l.value.len == 0 || str_eq(l.name, STR("service_name")))
             continue;
         spy = spy && !str_eq(l.name, STR("pyroscope_spy"));
         out[n] = (struct placed){l, n};
@@ -63,10 +70,12 @@ static uint32_t collect(struct placed *out, const struct series_labels *in, stru
         out[n] = (struct placed){{STR("pyroscope_spy"), in->spy}, n};
         n++;
     }
+    *added = !named + spy;
     return n;
 }
 
-static enum err publish(struct series *out, struct placed *all, uint32_t n, const struct limits *lim, struct fault *f)
+static enum err publish(struct series *out, struct placed *all, uint32_t n, uint32_t added, const struct limits *lim,
+                        struct fault *f)
 {
     qsort(all, n, sizeof *all, placed_cmp);
     for (uint32_t i = 0; i < n; i++) {
@@ -76,8 +85,9 @@ static enum err publish(struct series *out, struct placed *all, uint32_t n, cons
             continue;
         out->labels[out->n_labels++] = all[i].label;
     }
-    if (out->n_labels > lim->labels)
-        return fault_set(f, E_TOO_MANY_LABELS, "series has %u labels, limits.labels is %u", out->n_labels, lim->labels);
+    if (out->n_labels - added > lim->labels)
+        return fault_set(f, E_TOO_MANY_LABELS, "series has %u labels, limits.labels is %u", out->n_labels - added,
+                         lim->labels);
     return E_OK;
 }
 
@@ -103,7 +113,8 @@ enum err series_bind(struct series *out, const struct series_labels *in, const s
     out->spy = in->spy.len ? in->spy : first_of(in, STR("pyroscope_spy"));
     if (out->spy.len == 0)
         out->spy = first_of(in, STR("spy_name"));
-    return publish(out, all, collect(all, in, service), lim, f);
+    uint32_t added, n = collect(all, in, service, &added);
+    return publish(out, all, n, added, lim, f);
 }
 
 bool series_type_ids(struct profile *p, struct arena *a)

@@ -160,3 +160,17 @@ class TestName:
 
     def test_unknown_format_is_folded(self, gate):
         assert gate.ingest(TEXT, format="xyz").status in (200, 400)
+
+
+@pytest.mark.parametrize("n, status", [(30, 200), (31, 400)])
+def test_only_labels_that_were_sent_count(gate, n, status):
+    """limits.labels is about the braces: service_name and pyroscope_spy come on top."""
+    name = "app{%s}" % ",".join("l%d=x" % i for i in range(n))
+    reply = gate.ingest(b"main 1\n", name=name, format="folded", spyName="rbspy")
+    assert reply.status == status and (status == 200 or "limits.labels" in reply.json()["message"])
+
+
+def test_session_id_is_kept(gate):
+    assert gate.ingest(b"main 1\n", name="app{__session_id__=a1,__other__=x}", format="folded").status == 200
+    labels = gate.profiles()[0]["labels"]
+    assert labels["__session_id__"] == "a1" and "__other__" not in labels

@@ -108,6 +108,7 @@ static void test_order(void **state)
     wire_bytes(&series, 9, STR("unknown"));
     label("__name__", "process_cpu");
     label("__session_id__", "x");
+    label("__other__", "x");
     label("empty", "");
     end_series();
     wire_number(&request, 7, 7);
@@ -116,8 +117,9 @@ static void test_order(void **state)
     assert_non_null(r);
     assert_true(str_eq(r->series.service, STR("my shop")));
     assert_true(str_eq(r->series.name, STR("process_cpu")));
-    assert_int_equal(r->series.n_labels, 2);
+    assert_int_equal(r->series.n_labels, 3);
     assert_true(str_eq(value_of(r, "z"), STR("1")));
+    assert_true(str_eq(value_of(r, "__session_id__"), STR("x")));
     assert_true(r->identity);
     upload_free(u);
 }
