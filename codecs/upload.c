@@ -169,6 +169,16 @@ static enum step container_end(struct upload *u, uint32_t *budget)
     return u->proto ? push_proto_end(u->proto, budget) : push_json_end(u->json, budget);
 }
 
+/* A relay may drop the header of a body that is gzip'd as a whole. Its first byte begins no PushRequest and no
+ * multipart body; raw payloads are sniffed further in. */
+static bool sniff_coding(struct upload *u, struct str in)
+{
+    if (u->wire || u->coding || u->payload || !in.len || in.p[0] != 0x1f)
+        return true;
+    u->coding = layer_new(&u->in, CODING_GZIP, "gzip of the whole body");
+    return u->coding != NULL;
+}
+
 enum step upload_feed(struct upload *u, struct str *in, uint32_t *budget)
 {
     size_t before = in->len;
@@ -177,6 +187,8 @@ enum step upload_feed(struct upload *u, struct str *in, uint32_t *budget)
         return STEP_FAIL;
     if (*budget == 0)
         return STEP_AGAIN;
+    if (!sniff_coding(u, *in))
+        return STEP_FAIL;
     enum step s =
         u->coding ? layer_feed(u->coding, in, budget, container_feed, u, &u->in.fault) : container_feed(u, in, budget);
     u->wire += before - in->len;

@@ -67,9 +67,7 @@ enum err route_find(const struct conf *c, enum route_where listener, struct str 
         found = strip(c->prefixes[i], &rest) && find(listener, rest, out);
     }
     if (!found)
-        return fault_set(f, E_NO_ROUTE,
-                         "no such path; profiles go to POST /ingest, /push.v1.PusherService/Push or "
-                         "/v1development/profiles");
+        return fault_set(f, E_NO_ROUTE, "no such path; profiles go to POST /ingest or /push.v1.PusherService/Push");
     const char *want = table[out->route].method;
     bool get = str_eq(str_of(want), STR("GET"));
     if (str_eq(method, str_of(want)) || (get && str_eq(method, STR("HEAD"))))

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bodies import Pprof, Profile, block, number, push, push_json, simple, tag, varint, zstd_raw
+from bodies import MULTIPART, Pprof, Profile, block, multipart, number, push, push_json, simple, tag, varint, zstd_raw
 from gate import JSON, PROTO, PUSH
 from postgres import OVER_POSTGRES
 
@@ -70,6 +70,15 @@ class TestLayers:
         assert total(gate) == 5
         ident = gate.profiles()[0]["id"]
         assert gate.original(ident) == (None if OVER_POSTGRES else payload)
+
+
+    @pytest.mark.parametrize("codec", ["proto", "json"])
+    def test_header_dropped_by_a_relay(self, gate, codec):
+        body = gzip.compress((push if codec == "proto" else push_json)([(SHOP, [simple(value=5).gz()])]))
+        assert gate.send(PUSH, body, {"Content-Type": "application/" + codec}).status == 200
+        form = gzip.compress(multipart([("profile", simple(value=6).gz())]))
+        assert gate.ingest(form, format=None, headers=MULTIPART).status == 200
+        assert total(gate) == 11
 
 
 class TestOrder:
