@@ -148,6 +148,7 @@ def test_siblings_through_a_crash_of_the_database(make_gate, server):
     gate = make_gate(samples=server.create())
     gate.errors_expected.append(DOWN)
     body = Pprof(types=(("cpu", "nanoseconds"),)).add(["main"], [1]).gz()
+    clients = 6
     lock, stop, sums = threading.Lock(), threading.Event(), {"sent": 0, "acknowledged": 0}
 
     def client():
@@ -161,8 +162,8 @@ def test_siblings_through_a_crash_of_the_database(make_gate, server):
             if status == 503:
                 time.sleep(0.1)
 
-    with concurrent.futures.ThreadPoolExecutor(6) as pool:
-        running = [pool.submit(client) for _ in range(6)]
+    with concurrent.futures.ThreadPoolExecutor(clients) as pool:
+        running = [pool.submit(client) for _ in range(clients)]
         time.sleep(0.7)
         server.stop("immediate")
         server.start()
@@ -171,8 +172,12 @@ def test_siblings_through_a_crash_of_the_database(make_gate, server):
         stop.set()
         for r in running:
             r.result()
-    assert sums["acknowledged"] > 20
-    gate.until(lambda: sums["acknowledged"] <= total(gate) <= sums["sent"], True)
+    assert sums["acknowledged"] > 10 * clients
+    # A crash may take the marks behind the last commit that waited for the disk: at most those of the last two groups.
+    least = sums["acknowledged"] - 2 * clients
+    time.sleep(0.5)
+    got = total(gate)
+    assert least <= got <= sums["sent"], sums
 
 
 def test_two_gateways_see_and_count_as_one(make_gate, server):
