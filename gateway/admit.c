@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+enum { SMALL_FIRSTS = 4 }; /* a small upload: up to so many first grants */
+
 /* Those of one project that wait. Kept only while somebody waits. */
 struct project {
     struct str name; /* borrowed from the first waiter, moved on when it leaves */
@@ -61,8 +63,8 @@ static bool fits(const struct admit *a, const struct ticket *t, size_t total)
     return sum + aside <= a->capacity;
 }
 
-/* Whether t may grow to `total`: the oldest whenever it fits, the others only while newcomers keep their half of the
- * rest. */
+/* Whether t may grow to `total`: the oldest whenever it fits; the others only while newcomers keep their half of the
+ * rest, of which small ones may use half again, so that large ones that wait do not keep them waiting too. */
 static bool may_grow(const struct admit *a, const struct ticket *t, size_t total)
 {
     if (!fits(a, t, total))
@@ -70,7 +72,8 @@ static bool may_grow(const struct admit *a, const struct ticket *t, size_t total
     if (t == a->oldest)
         return true;
     size_t others = a->inside - a->oldest->granted - t->granted + total, firsts = (a->n_inside - 1) * a->first;
-    return others <= firsts + (a->capacity - a->max) / 2;
+    size_t room = (a->capacity - a->max) / 2;
+    return others <= firsts + (total <= SMALL_FIRSTS * a->first ? room + room / 2 : room);
 }
 
 /* t is in the list of age. */
