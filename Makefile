@@ -119,6 +119,7 @@ $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(SUPPORT) $$(ARCHIVES_$$(word 1,$$
 FUZZES_conf := conf
 FUZZES_keys := auth
 FUZZES_http := gateway
+FUZZES_proxy := gateway
 FUZZES_selector := gateway
 fuzzed       = $(ARCHIVES_$(or $(FUZZES_$(1)),codecs))
 replays: $(patsubst %.c,$(BUILD)/%,$(wildcard test/fuzz/fuzz_*.c))

@@ -12,6 +12,13 @@
 struct conf_address {
     char *host;
     uint16_t port;
+    bool proxy_protocol; /* of a listener: every connection begins with a PROXY header */
+};
+
+/* An address and how many of its bits count; IPv4 is ::ffff:a.b.c.d. */
+struct conf_network {
+    uint8_t base[16];
+    uint8_t bits;
 };
 
 enum { ROLE_INGEST = 1, ROLE_QUERY = 2 };
@@ -29,6 +36,8 @@ struct conf {
     size_t n_listen;
     struct conf_address admin;
     bool admin_on;
+    struct conf_network *trusted_proxies;
+    size_t n_trusted_proxies;
     char *data_dir, *keys_file, *hash_key_file;
     char *samples, *shares; /* store addresses, "sqlite:" */
     char **prefixes;
@@ -77,6 +86,8 @@ bool conf_keep_restart(struct conf *next, const struct conf *now) MUST_CHECK;
  */
 void conf_help(struct buf *out);
 void conf_sample(struct buf *out);
+/* Whether an address (IPv4 as ::ffff:a.b.c.d) lies in trusted_proxies. */
+bool conf_trusts(const struct conf *c, const uint8_t ip[16]);
 /* Days of a service's data before rounding up to a class. */
 uint32_t conf_retention_days(const struct conf *c, struct str project, struct str service);
 

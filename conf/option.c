@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "conf/network.h"
 #include "conf/value.h"
 
 enum { LIVE, RESTART };
@@ -164,6 +165,13 @@ static void address_text(struct buf *b, const struct conf_address *a)
     buf_printf(b, strchr(a->host, ':') ? "\"[%s]:%u\"" : "\"%s:%u\"", a->host, a->port);
 }
 
+static void listener_text(struct buf *b, const struct conf_address *a)
+{
+    buf_str(b, a->proxy_protocol ? STR("{address: ") : STR(""));
+    address_text(b, a);
+    buf_str(b, a->proxy_protocol ? STR(", proxy_protocol: true}") : STR(""));
+}
+
 static void list_text(const struct conf *c, const struct option *o, struct buf *b)
 {
     const void *list = get_pointer(c, o->field);
@@ -173,7 +181,11 @@ static void list_text(const struct conf *c, const struct option *o, struct buf *
     for (size_t i = 0; i < n; i++) {
         buf_str(b, i ? STR(", ") : STR(""));
         if (o->kind == OPTION_LISTEN) {
-            address_text(b, (const struct conf_address *)list + i);
+            listener_text(b, (const struct conf_address *)list + i);
+        } else if (o->kind == OPTION_NETWORKS) {
+            buf_char(b, '"');
+            network_text(b, (const struct conf_network *)list + i);
+            buf_char(b, '"');
         } else if (o->kind == OPTION_DAY_MAP) {
             const struct conf_retention *r = (const struct conf_retention *)list + i;
             quoted(b, str_of(r->key), false);
@@ -206,6 +218,7 @@ void option_text(const struct conf *c, const struct option *o, struct buf *out)
     case OPTION_LISTEN:
     case OPTION_PREFIXES:
     case OPTION_HEADERS:
+    case OPTION_NETWORKS:
     case OPTION_DAY_MAP:
         list_text(c, o, out);
         break;

@@ -5,12 +5,13 @@
 #include "conf/doc.h"
 
 enum option_kind {
-    OPTION_LISTEN,   /* one address, or a list of them */
+    OPTION_LISTEN,   /* one listener, or a list of them */
     OPTION_ADMIN,    /* an address, or off */
     OPTION_TEXT,     /* not empty */
     OPTION_STORE,    /* "sqlite:"; has a twin NAME_file */
     OPTION_PREFIXES, /* list of paths */
     OPTION_HEADERS,  /* list of header names, kept in lower case */
+    OPTION_NETWORKS, /* list of CIDRs */
     OPTION_WINDOW,   /* a duration in ns, or off: -1 */
     OPTION_DAYS,
     OPTION_DAYS_OFF, /* days, or off: 0 */

@@ -1,4 +1,5 @@
 /* A node of the configuration turned into an option's value, or into a line that says what is wrong with it. */
+#include "conf/network.h"
 #include "conf/option.h"
 #include "conf/value.h"
 
@@ -122,7 +123,16 @@ static bool address(const struct source *s, const struct option *o, const struct
     return true;
 }
 
-/* { address: A }; what is not there yet is refused by name, not ignored. */
+static bool yes_or_no(const struct source *s, const struct option *o, const struct doc_node *n, bool *v)
+{
+    *v = n->kind == DOC_TEXT && str_eq(n->text, STR("true"));
+    if (*v || (n->kind == DOC_TEXT && str_eq(n->text, STR("false"))))
+        return true;
+    doc_error(s, n->line, n->col, "%s: %.*s needs true or false", o->name.p, STR_ARG(n->key));
+    return false;
+}
+
+/* { address: A, proxy_protocol: true }; what is not there yet is refused by name, not ignored. */
 static bool listener(const struct source *s, const struct option *o, const struct doc_node *n, struct conf_address *a)
 {
     bool found = false, good = true;
@@ -135,7 +145,11 @@ static bool listener(const struct source *s, const struct option *o, const struc
             good &= address(s, o, k, a);
             continue;
         }
-        bool later = str_eq(k->key, STR("tls")) || str_eq(k->key, STR("proxy_protocol"));
+        if (str_eq(k->key, STR("proxy_protocol"))) {
+            good &= yes_or_no(s, o, k, &a->proxy_protocol);
+            continue;
+        }
+        bool later = str_eq(k->key, STR("tls"));
         doc_error(s, k->key_line, k->key_col, "listen: %s \"%.*s\"",
                   later ? "this version does not support" : "unknown key", STR_ARG(k->key));
         good = false;
@@ -253,6 +267,34 @@ static void set_strings(const struct source *s, struct conf *c, const struct opt
     }
 }
 
+static void set_networks(const struct source *s, struct conf *c, const struct option *o, const struct doc_node *n)
+{
+    size_t i = 0;
+    bool good = true;
+
+    if (n->kind != DOC_LIST || n->n > 256) {
+        bad(s, o, n, n->kind == DOC_LIST ? "more than 256 entries" : "needs a list: [10.0.0.0/8]");
+        return;
+    }
+    struct conf_network *all = NEW(s->arena, struct conf_network, n->n + 1);
+    if (!all) {
+        bad(s, o, n, "out of memory");
+        return;
+    }
+    for (const struct doc_node *k = n->first; k; k = k->next, i++) {
+        if (!is_text(s, o, k, "a network such as 10.0.0.0/8")) {
+            good = false;
+        } else if (!network_parse(k->text, &all[i])) {
+            bad_text(s, o, k, "a network such as 10.0.0.0/8 or fd00::/8, or one address; no bits behind the prefix");
+            good = false;
+        }
+    }
+    if (good) {
+        put_pointer(c, o->field, all);
+        put_count(c, o, n->n);
+    }
+}
+
 static void set_window(const struct source *s, struct conf *c, const struct option *o, const struct doc_node *n)
 {
     uint64_t ms;
@@ -367,12 +409,12 @@ void option_set(const struct source *s, struct conf *c, const struct option *o, 
 {
     static void (*const setters[])(const struct source *, struct conf *, const struct option *,
                                    const struct doc_node *) = {
-        [OPTION_LISTEN] = set_listen,   [OPTION_ADMIN] = set_admin,      [OPTION_TEXT] = set_string,
-        [OPTION_STORE] = set_store,     [OPTION_PREFIXES] = set_strings, [OPTION_HEADERS] = set_strings,
-        [OPTION_WINDOW] = set_window,   [OPTION_DAYS] = set_days,        [OPTION_DAYS_OFF] = set_days,
-        [OPTION_DAY_MAP] = set_day_map, [OPTION_ROLES] = set_words,      [OPTION_MAY] = set_words,
-        [OPTION_MIGRATE] = set_word,    [OPTION_FORMAT] = set_word,      [OPTION_LEVEL] = set_word,
-        [OPTION_PROJECT] = set_project,
+        [OPTION_LISTEN] = set_listen,   [OPTION_ADMIN] = set_admin,       [OPTION_TEXT] = set_string,
+        [OPTION_STORE] = set_store,     [OPTION_PREFIXES] = set_strings,  [OPTION_HEADERS] = set_strings,
+        [OPTION_WINDOW] = set_window,   [OPTION_DAYS] = set_days,         [OPTION_DAYS_OFF] = set_days,
+        [OPTION_DAY_MAP] = set_day_map, [OPTION_ROLES] = set_words,       [OPTION_MAY] = set_words,
+        [OPTION_MIGRATE] = set_word,    [OPTION_FORMAT] = set_word,       [OPTION_LEVEL] = set_word,
+        [OPTION_PROJECT] = set_project, [OPTION_NETWORKS] = set_networks,
     };
     uint64_t v;
 

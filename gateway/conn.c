@@ -12,6 +12,7 @@
 
 #include "gateway/conn_parts.h"
 #include "gateway/ingest/told.h"
+#include "gateway/listen.h"
 
 enum {
     PEEK_BYTES = 4 << 10, /* read while a request waits, so that we see its client go */
@@ -96,6 +97,7 @@ static void conn_free(struct conn *c)
     app->n_conns--;
     app->metrics.connections[CONN_CLOSING]--;
     http_free(c->http);
+    peer_free(&c->peer);
     input_free(&c->input, &app->ledger);
     reply_free(&c->reply);
     buf_free(&c->reply_head);
@@ -181,10 +183,25 @@ static void linger_read(struct conn *c, size_t n)
         conn_close(c, CLOSE_REPLIED, true);
 }
 
+/* The PROXY header that this connection begins with. true: it is complete, and *p, *n is what came behind it. */
+static bool take_proxy_header(struct conn *c, char **p, ssize_t *n)
+{
+    size_t left = (size_t)*n;
+    enum proxy_step step = peer_take(&c->peer, p, &left);
+
+    *n = (ssize_t)left;
+    if (step == PROXY_BAD)
+        conn_close(c, CLOSE_PROXY, false);
+    return step == PROXY_DONE && left;
+}
+
 static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
 {
     struct conn *c = s->data;
+    char *p = buf->base;
 
+    if (n > 0 && c->peer.proxy && !take_proxy_header(c, &p, &n))
+        return;
     if (n == 0)
         return;
     if (n == UV_ENOBUFS) {
@@ -195,10 +212,10 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
         linger_read(c, (size_t)n);
         return;
     } else if (c->state == CONN_WAIT || c->state == CONN_REPLY) {
-        if (!input_add(&c->input, buf->base, (size_t)n, &c->app->ledger))
+        if (!input_add(&c->input, p, (size_t)n, &c->app->ledger))
             conn_close(c, CLOSE_ERROR, false);
     } else {
-        input_lend(&c->input, buf->base, (size_t)n);
+        input_lend(&c->input, p, (size_t)n);
     }
     conn_pump(c);
 }
@@ -428,24 +445,34 @@ static void set_up(struct conn *c, struct app *app, enum route_where where)
     app->metrics.connections[CONN_HEAD]++;
 }
 
-bool conn_accept(struct app *app, uv_stream_t *listener, enum route_where where)
+const struct address *conn_address(const struct conn *c)
 {
-    struct http_limits l = {app->conf->max_head_bytes, app->conf->max_head_bytes / 2, app->conf->max_headers};
+    return &c->peer.address;
+}
+
+bool conn_accept(struct listener *l)
+{
+    struct app *app = l->app;
+    struct http_limits limits = {app->conf->max_head_bytes, app->conf->max_head_bytes / 2, app->conf->max_headers};
     struct conn *c = calloc(1, sizeof *c);
 
-    if (!c || !(c->http = http_new(&l))) {
+    if (!c || !(c->http = http_new(&limits))) {
         free(c);
         return false;
     }
-    set_up(c, app, where);
+    set_up(c, app, l->where);
     uv_tcp_init(app->loop, &c->tcp);
     uv_timer_init(app->loop, &c->timer);
     c->open_handles = 2;
-    bool ok = uv_accept(listener, (uv_stream_t *)&c->tcp) == 0;
+    bool ok = uv_accept((uv_stream_t *)&l->tcp, (uv_stream_t *)&c->tcp) == 0;
     uv_tcp_nodelay(&c->tcp, 1);
     if (!ok) {
         conn_close(c, CLOSE_ERROR, false);
         return false;
+    }
+    if (!peer_open(&c->peer, app->conf, &c->tcp, l->proxy_protocol)) {
+        conn_close(c, CLOSE_PROXY, false);
+        return true;
     }
     uv_timer_start(&c->timer, on_timer, app->conf->head_ms, 0);
     watch_socket(c);

@@ -2,6 +2,7 @@
 #ifndef GATEWAY_CONN_H
 #define GATEWAY_CONN_H
 
+#include "gateway/address.h"
 #include "gateway/app.h"
 #include "gateway/reply.h"
 
@@ -23,8 +24,12 @@ extern const char *const conn_state_names[CONN_STATES];
 
 struct told;
 
+struct listener;
+
 /* Accepts one connection from the listener. false: it could not. */
-bool conn_accept(struct app *app, uv_stream_t *listener, enum route_where where) MUST_CHECK;
+bool conn_accept(struct listener *l) MUST_CHECK;
+/* The other end: of the socket, or, once the PROXY header of such a listener has come, whom that names. */
+const struct address *conn_address(const struct conn *c);
 /* The wait of its request is over: go on, soon. */
 void conn_resume(struct conn *c);
 /* Answers the request under way; takes *r over. The connection closes behind it if it must, or if `close` says so. */

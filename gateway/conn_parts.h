@@ -6,6 +6,7 @@
 #include "gateway/conn.h"
 #include "gateway/http.h"
 #include "gateway/input.h"
+#include "gateway/peer.h"
 #include "gateway/request.h"
 
 enum { PACE_MS = 10000 }; /* who holds memory is looked at this often */
@@ -23,6 +24,7 @@ struct conn {
     bool body_ended;  /* the parser has seen the end of this message */
     bool close_after; /* behind the answer under way */
     bool counted;     /* this request is in requests_received */
+    struct peer peer;
     struct http *http;
     struct input input;
     struct request *request; /* BODY to REPLY */

@@ -16,7 +16,7 @@ static void take(struct listener *l)
 
     /* Whoever looks after the process gets in even then. */
     l->held = l->where == ROUTE_PUBLIC && app->n_conns >= app->conf->max_connections;
-    if (!l->held && !conn_accept(app, (uv_stream_t *)&l->tcp, l->where))
+    if (!l->held && !conn_accept(l))
         log_at(LOG_WARN, "accept failed", LOG_TEXT("address", l->address));
 }
 
@@ -79,7 +79,7 @@ static bool start_one(struct listeners *all, struct app *app, const struct conf_
         log_at(LOG_ERROR, "too many listen addresses", LOG_NUM("most", LISTENERS_MAX - 1));
         return false;
     }
-    *l = (struct listener){.app = app, .where = where};
+    *l = (struct listener){.app = app, .where = where, .proxy_protocol = a->proxy_protocol};
     int e = resolve(a, &ss);
     if (e == 0)
         e = uv_tcp_init(app->loop, &l->tcp);

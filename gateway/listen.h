@@ -9,6 +9,7 @@ struct listener {
     struct app *app;
     uv_tcp_t tcp;
     enum route_where where;
+    bool proxy_protocol;
     bool open, held;  /* held: a connection waits in the backlog */
     char address[80]; /* host:port, with the port that it got */
 };

@@ -120,15 +120,25 @@ static int dial(const struct conf_address *a)
 /* "GET /readyz" */
 static bool ask_ready(const struct conf_address *a)
 {
-    static const char ask[] = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    static const char line[] = "PROXY UNKNOWN\r\nGET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    const char *ask = a->proxy_protocol ? line : strchr(line, '\n') + 1;
     char answer[64] = "";
     int fd = dial(a);
 
     if (fd < 0)
         return false;
-    bool ok = write(fd, ask, sizeof ask - 1) > 0 && read(fd, answer, sizeof answer - 1) > 0;
+    bool ok = write(fd, ask, strlen(ask)) > 0 && read(fd, answer, sizeof answer - 1) > 0;
     close(fd);
     return ok && strncmp(answer, "HTTP/1.1 200 ", 13) == 0;
+}
+
+/* One that can be asked without a header of a proxy, if there is one. */
+static const struct conf_address *to_ask(const struct conf *c)
+{
+    for (size_t i = 0; !c->admin_on && i < c->n_listen; i++)
+        if (!c->listen[i].proxy_protocol)
+            return &c->listen[i];
+    return c->admin_on ? &c->admin : &c->listen[0];
 }
 
 static int healthcheck(const char *path)
@@ -137,7 +147,7 @@ static int healthcheck(const char *path)
 
     if (!c)
         return EXIT_CONFIG;
-    bool ok = ask_ready(c->admin_on ? &c->admin : &c->listen[0]);
+    bool ok = ask_ready(to_ask(c));
     conf_free(c);
     if (!ok)
         fputs("not ready\n", stderr);

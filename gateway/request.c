@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gateway/conn.h"
+#include "gateway/forwarded.h"
 #include "gateway/log.h"
 #include "gateway/query/query.h"
 
@@ -26,8 +28,10 @@ void request_refuse_with(struct request *r, const struct fault *f)
     r->refused = true;
     r->handler->refused(r);
     f = &r->fault; /* the caller's may have gone with the upload */
+    char client[ADDRESS_TEXT];
     log_at(LOG_DEBUG, "refused", LOG_TEXT("route", route_names[r->routed.route]), LOG_NUM("status", err_status(f->err)),
-           LOG_TEXT("why", f->text[0] ? f->text : err_text(f->err)), LOG_TEXT("project", r->access.project));
+           LOG_TEXT("why", f->text[0] ? f->text : err_text(f->err)), LOG_TEXT("project", r->access.project),
+           LOG_TEXT("client", address_text(&r->client, client)));
 }
 
 void request_refuse(struct request *r, enum err e, const char *fmt, ...)
@@ -133,6 +137,7 @@ struct request *request_new(struct app *app, struct conn *conn, enum route_where
     app->n_requests++;
     r->conn = conn;
     r->head = head;
+    forwarded_client(app->conf, head, conn_address(conn), &r->client);
     r->limits = app->conf->limits;
     r->start_ns = start_ns;
     r->arrival_ns = app_now_ns();

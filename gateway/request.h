@@ -7,6 +7,7 @@
 #define GATEWAY_REQUEST_H
 
 #include "gateway/access.h"
+#include "gateway/address.h"
 #include "gateway/app.h"
 #include "gateway/reply.h"
 
@@ -33,6 +34,7 @@ struct request {
     struct app *app;
     struct conn *conn; /* NULL: the client has gone */
     struct head *head;
+    struct address client; /* the real one, behind trusted_proxies */
     struct target target;
     struct routed routed;
     struct access access;
