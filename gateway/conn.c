@@ -19,6 +19,7 @@ enum {
     LINGER_MS = 2000,
     LINGER_BYTES = 1 << 20,
     PACE_BYTES = 640 << 10,
+    ACK_MS = 500, /* kernels acknowledge sooner */
 };
 
 const char *const conn_state_names[CONN_STATES] = {
@@ -151,6 +152,18 @@ static bool unacknowledged(struct conn *c)
     return uv_fileno((uv_handle_t *)&c->tcp, &fd) == 0 && ioctl(fd, SIOCOUTQ, &left) == 0 && left > 0;
 }
 
+/*
+ * Whether an end means that the last answer may not have been read. A reset does, from a client. HAProxy ends every
+ * connection to a server so, right behind an answer or seconds later, when it keeps no more idle ones; what it has read
+ * need not have been acknowledged yet.
+ */
+static bool answer_lost(struct conn *c, bool reset)
+{
+    if (reset && !c->relayed)
+        return true;
+    return unacknowledged(c) && (!reset || (uv_hrtime() - c->request_ns) / 1000000 > ACK_MS);
+}
+
 /* Nothing more comes. Who has sent its whole upload may still get an answer; else the request is over. */
 static void conn_ended(struct conn *c, bool reset)
 {
@@ -159,7 +172,7 @@ static void conn_ended(struct conn *c, bool reset)
     c->eof = true;
     if (!reset && (whole || c->state == CONN_REPLY))
         return;
-    conn_close(c, CLOSE_PEER, reset || unacknowledged(c));
+    conn_close(c, CLOSE_PEER, answer_lost(c, reset));
 }
 
 static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)

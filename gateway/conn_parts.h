@@ -29,6 +29,7 @@ struct conn {
     struct input input;
     struct request *request; /* BODY to REPLY */
     struct told *told;       /* of the last answer */
+    bool relayed;            /* a proxy is at the other end, as its last request looked */
     uint64_t request_ns;     /* first byte of this request, or accept */
     uint64_t body_left_ms, pace_left_ms, armed_ms, pace_bytes;
     struct reply reply;

@@ -47,6 +47,7 @@ static void start_request(struct conn *c)
         return;
     }
     c->request = r;
+    c->relayed = head_relayed(h) || conf_trusts(c->app->conf, conn_address(c)->ip);
     c->body_left_ms = c->app->conf->body_ms;
     c->pace_left_ms = PACE_MS;
     c->pace_bytes = 0;

@@ -63,6 +63,29 @@ bool head_lists(const struct head *h, struct str name, struct str token)
     return false;
 }
 
+static bool has_upper(struct str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (s.p[i] >= 'A' && s.p[i] <= 'Z')
+            return true;
+    return false;
+}
+
+bool head_relayed(const struct head *h)
+{
+    static const char *const of_proxies[] = {"x-forwarded-for", "forwarded", "via", "x-real-ip"};
+    bool upper = false;
+
+    for (size_t i = 0; i < sizeof of_proxies / sizeof *of_proxies; i++) {
+        uint32_t from = 0;
+        if (head_next(h, str_of(of_proxies[i]), &from))
+            return true;
+    }
+    for (uint32_t i = 0; i < h->n_headers; i++)
+        upper |= has_upper(h->headers[i].name);
+    return !upper && h->n_headers > 0;
+}
+
 void head_free(struct head *h)
 {
     free(h);

@@ -135,3 +135,19 @@ def test_marks_survive_a_restart(gate):
     gate.stop()
     gate.start()
     assert total(gate) == 20
+
+
+@pytest.mark.parametrize("by", ["client", "proxy"])
+def test_reset_behind_an_answer(gate, by):
+    """From a client: it may not have read the answer, and the second of two equal uploads is taken for a retry. From HAProxy (names in
+    lower case): that is how it ends a connection that it need not keep, having read all of it."""
+    body = simple(value=5).gz()
+    bytes_ = whole(gate, body)
+    if by == "proxy":
+        bytes_ = bytes_.replace(b"Host:", b"host:").replace(b"Content-Length:", b"content-length:")
+    wires = [gate.wire().send(bytes_) for _ in range(3)]
+    assert [w.reply().status for w in wires] == [200] * 3
+    for w in wires:
+        w.reset()
+    time.sleep(0.2)
+    gate.until(lambda: total(gate), 15 if by == "proxy" else 5)
