@@ -24,7 +24,8 @@ struct str head_get(const struct head *h, struct str name);
 const struct header *head_next(const struct head *h, struct str name, uint32_t *from);
 /* Whether a comma list (Connection, Accept-Encoding, ...) has this token, q=0 not counted. */
 bool head_lists(const struct head *h, struct str name, struct str token);
-/* Whether a proxy has passed it on: it says so, or writes names as only HAProxy, Envoy and few clients do, in lower case. */
+/* Whether a proxy has passed it on: it says so, or writes names as only HAProxy, Envoy and few clients do, in lower
+ * case. */
 bool head_relayed(const struct head *h);
 void head_free(struct head *h);
 
