@@ -218,70 +218,6 @@ static struct str first_trace(const struct profile *p)
     return (struct str){"", 0};
 }
 
-static size_t strings_bytes(const struct profile *p, struct str trace)
-{
-    const struct series *s = &p->series;
-    size_t n = s->project.len + s->service.len + s->name.len + s->spy.len + trace.len;
-
-    for (uint32_t i = 0; i < s->n_labels; i++)
-        n += s->labels[i].name.len + s->labels[i].value.len;
-    for (uint32_t i = 0; i < p->n_types; i++)
-        n += p->types[i].type.len + p->types[i].unit.len + p->types[i].id.len;
-    return n;
-}
-
-static struct str keep(char **at, struct str s)
-{
-    struct str kept = {*at, s.len};
-
-    if (s.len)
-        memcpy(*at, s.p, s.len);
-    *at += s.len;
-    return kept;
-}
-
-static void keep_series(struct series *to, const struct series *from, char **at)
-{
-    to->n_labels = from->n_labels;
-    to->project = keep(at, from->project);
-    to->service = keep(at, from->service);
-    to->name = keep(at, from->name);
-    to->spy = keep(at, from->spy);
-    for (uint32_t i = 0; i < from->n_labels; i++)
-        to->labels[i] = (struct label){keep(at, from->labels[i].name), keep(at, from->labels[i].value)};
-}
-
-/* The record with its copies of everything small, in one piece; body, symbols and original are pieces of their own. */
-static struct record *record_new(const struct profile *p, const struct record_origin *o)
-{
-    struct str trace = first_trace(p);
-    size_t labels = sizeof(struct label) * p->series.n_labels, types = sizeof(struct sample_type) * p->n_types;
-    size_t original = o->keep_original ? o->original.len : 0;
-    size_t bytes = sizeof(struct record) + labels + types + strings_bytes(p, trace) + original;
-    struct record *r = malloc(bytes);
-
-    if (!r)
-        return NULL;
-    char *at = (char *)(r + 1);
-    *r = (struct record){.time_ns = p->time_ns, .duration_ns = p->duration_ns, .bytes = bytes, .drops = p->drops};
-    r->series.labels = (struct label *)(void *)at;
-    r->types = (struct sample_type *)(void *)(at + labels);
-    at += labels + types;
-    keep_series(&r->series, &p->series, &at);
-    for (uint32_t i = 0; i < p->n_types; i++) {
-        r->types[i] = p->types[i];
-        r->types[i].type = keep(&at, p->types[i].type);
-        r->types[i].unit = keep(&at, p->types[i].unit);
-        r->types[i].id = keep(&at, p->types[i].id);
-    }
-    r->trace_id = keep(&at, trace);
-    r->original = keep(&at, (struct str){o->original.p, original});
-    r->n_types = p->n_types;
-    r->primary = p->primary;
-    r->n_samples = p->n_samples;
-    return r;
-}
-
 static bool seal_body(struct record *r, const struct profile *p)
 {
     struct buf body = {0};
@@ -298,14 +234,25 @@ static bool seal_body(struct record *r, const struct profile *p)
 
 struct record *record_seal(const struct profile *p, const struct record_origin *o, const struct hash_key *k)
 {
-    struct record *r = record_new(p, o);
+    struct record *r = record_copy(&(struct record){
+        .series = p->series,
+        .time_ns = p->time_ns,
+        .duration_ns = p->duration_ns,
+        .types = p->types,
+        .n_types = p->n_types,
+        .primary = p->primary,
+        .n_samples = p->n_samples,
+        .format = o->format,
+        .original_bytes = o->original_bytes,
+        .content_id = o->content_id,
+        .identity = o->identity,
+        .trace_id = first_trace(p),
+        .drops = p->drops,
+        .original = o->keep_original ? o->original : (struct str){NULL, 0},
+    });
 
     if (!r)
         return NULL;
-    r->format = o->format;
-    r->content_id = o->content_id;
-    r->identity = o->identity;
-    r->original_bytes = o->original_bytes;
     r->symbols = symbols_seal(p, k);
     if (r->symbols && series_id(&p->series, k, &r->series_id) && seal_body(r, p))
         return r;

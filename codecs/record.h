@@ -20,7 +20,7 @@ struct record {
     int64_t time_ns, duration_ns;
     struct sample_type *types; /* copies */
     uint32_t n_types, primary, n_samples;
-    struct str format;         /* upload_kind_names, static */
+    struct str format;         /* one of upload_kind_names */
     uint64_t original_bytes;   /* of the inner payload as sent, kept or not */
     struct hash128 content_id; /* design.md 6: of project, labels, time as sent, payload as sent, sample ID, ordinal */
     bool identity;             /* the payload has an identity of its own: equal content counts once, whoever was told */
@@ -43,7 +43,9 @@ struct record_origin {
 };
 struct record *record_seal(const struct profile *p, const struct record_origin *o,
                            const struct hash_key *k) MUST_CHECK; /* NULL: no memory */
-void record_free(struct record *r);                              /* NULL is fine */
+/* All of it but the symbols, which stay NULL: of a record, or of one put together from pieces that are borrowed. */
+struct record *record_copy(const struct record *r) MUST_CHECK; /* NULL: no memory */
+void record_free(struct record *r);                            /* NULL is fine */
 
 /*
  * A body read back, in the given arena: a profile whose stacks are ids. Borrows nothing from `body`.
