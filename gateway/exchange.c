@@ -62,15 +62,15 @@ static void parse(struct conn *c)
     struct input *in = &c->input;
     size_t n = in->raw_len < SLICE_BYTES ? in->raw_len : SLICE_BYTES, used, body;
 
-    if (!c->counted && n) {
+    if (c->state == CONN_IDLE)
+        conn_set_state(c, CONN_HEAD);
+    enum http_step step = http_feed(c->http, in->raw, n, &used, &body);
+    if (!c->counted && (http_begun(c->http) || step != HTTP_NEED_MORE)) { /* empty lines alone are no request */
         c->counted = true;
         c->app->metrics.plain[M_requests_received]++;
         c->request_ns = uv_hrtime();
         conn_forget_told(c, false);
     }
-    if (c->state == CONN_IDLE)
-        conn_set_state(c, CONN_HEAD);
-    enum http_step step = http_feed(c->http, in->raw, n, &used, &body);
     in->body = in->raw;
     in->body_len = body;
     in->raw += used;

@@ -5,6 +5,8 @@
 
 #include <llhttp.h>
 
+#include "gateway/lines.h"
+
 /* While a head is read its memory moves: everything is an offset. */
 struct span {
     uint32_t at, len;
@@ -21,9 +23,10 @@ struct http {
     struct raw_header *headers;
     uint32_t n_headers, cap_headers;
     struct span target;
-    size_t head_bytes, trailer_bytes;
-    bool begun, head_done, in_value, ended, chunked;
-    char last;  /* the byte before this slice */
+    size_t head_bytes, framing_bytes; /* the latter: of a chunked body, besides its content */
+    uint64_t chunks;
+    bool begun, head_done, in_value, ended, chunked, last_chunk, in_trailers;
+    struct lines lines;
     char *body; /* where body bytes of this slice go */
     size_t body_len;
 };
@@ -70,19 +73,12 @@ static struct raw_header *header_add(struct http *h)
     return x;
 }
 
-/* Trailers are read over, within the same bound as a head. */
-static int count_trailer(struct http *h, size_t n)
-{
-    h->trailer_bytes += n;
-    return h->trailer_bytes > h->limits.head_bytes ? refuse(h, E_HEAD_TOO_LARGE, "trailers are too large") : 0;
-}
-
 static int on_header_field(llhttp_t *parser, const char *p, size_t n)
 {
     struct http *h = parser->data;
 
-    if (h->head_done)
-        return count_trailer(h, n);
+    if (h->head_done) /* a trailer is read over */
+        return 0;
     if (h->n_headers == 0 || h->in_value) {
         if (h->n_headers >= h->limits.headers) {
             fault_set(&h->fault, E_HEAD_TOO_LARGE, "more than limits.headers = %u headers", h->limits.headers);
@@ -102,7 +98,7 @@ static int on_header_value(llhttp_t *parser, const char *p, size_t n)
     struct http *h = parser->data;
 
     if (h->head_done)
-        return count_trailer(h, n);
+        return 0;
     h->in_value = true;
     return extend(h, &h->headers[h->n_headers - 1].value, p, n)
                ? 0
@@ -136,11 +132,51 @@ static unsigned count(const struct http *h, struct str name, struct str *last)
     return n;
 }
 
+/* A host and a port as RFC 3986 has them, or nothing: no user, no path, no white space, no list. */
+static bool is_host(struct str s)
+{
+    static const char never[] = "\"#,/<>?@\\^`{|}";
+
+    for (size_t i = 0; i < s.len; i++)
+        if (s.p[i] <= ' ' || s.p[i] > '~' || memchr(never, s.p[i], sizeof never - 1))
+            return false;
+    return true;
+}
+
+static bool is_length(struct str s, uint64_t n)
+{
+    uint64_t v = 0;
+
+    for (size_t i = 0; i < s.len; i++)
+        if (s.p[i] < '0' || s.p[i] > '9' || __builtin_mul_overflow(v, 10, &v) ||
+            __builtin_add_overflow(v, (uint64_t)(s.p[i] - '0'), &v))
+            return false;
+    return s.len > 0 && v == n;
+}
+
+/* The framing that we see must be the one that llhttp follows. */
+static enum err check_framing(struct http *h)
+{
+    struct str coding = {0}, length = {0};
+    unsigned codings = count(h, STR("transfer-encoding"), &coding), lengths = count(h, STR("content-length"), &length);
+
+    if (codings && lengths)
+        return fault_set(&h->fault, E_BAD_FRAMING, "both Content-Length and Transfer-Encoding");
+    if (lengths > 1 || (lengths && !is_length(length, h->parser.content_length)))
+        return fault_set(&h->fault, E_BAD_FRAMING, lengths > 1 ? "more than one Content-Length" : "bad Content-Length");
+    if (codings && h->parser.http_minor == 0)
+        return fault_set(&h->fault, E_BAD_FRAMING, "Transfer-Encoding in HTTP/1.0");
+    if (codings > 1 || (codings && !str_eq_nocase(coding, STR("chunked"))))
+        return fault_set(&h->fault, E_UNSUPPORTED_FRAMING, "the only transfer encoding is chunked");
+    if (codings && !(h->parser.flags & F_CHUNKED))
+        return fault_set(&h->fault, E_BAD_FRAMING, "bad Transfer-Encoding");
+    return E_OK;
+}
+
 /* What llhttp lets pass or answers with the wrong code. */
 static enum err check_head(struct http *h)
 {
-    struct str host = {0}, coding = {0}, length = {0};
-    unsigned codings = count(h, STR("transfer-encoding"), &coding);
+    struct str host = {0};
     unsigned hosts = count(h, STR("host"), &host);
 
     for (uint32_t i = 0; i < h->n_headers; i++)
@@ -148,14 +184,12 @@ static enum err check_head(struct http *h)
             return fault_set(&h->fault, E_BAD_FRAMING, "malformed HTTP request: a space in the name of a header");
     if (h->parser.http_major != 1 || h->parser.http_minor > 1)
         return fault_set(&h->fault, E_HTTP_VERSION, NULL);
-    if (codings && count(h, STR("content-length"), &length))
-        return fault_set(&h->fault, E_BAD_FRAMING, "both Content-Length and Transfer-Encoding");
-    if (codings && h->parser.http_minor == 0)
-        return fault_set(&h->fault, E_BAD_FRAMING, "Transfer-Encoding in HTTP/1.0");
-    if (codings > 1 || (codings && !str_eq_nocase(coding, STR("chunked"))))
-        return fault_set(&h->fault, E_UNSUPPORTED_FRAMING, "the only transfer encoding is chunked");
+    if (check_framing(h) != E_OK)
+        return h->fault.err;
     if (hosts > 1 || (hosts == 0 && h->parser.http_minor == 1))
         return fault_set(&h->fault, E_BAD_FRAMING, hosts ? "more than one Host" : "Host is missing");
+    if (!is_host(host))
+        return fault_set(&h->fault, E_BAD_FRAMING, "Host is no host");
     return E_OK;
 }
 
@@ -180,6 +214,16 @@ static int on_body(llhttp_t *parser, const char *p, size_t n)
     return 0;
 }
 
+/* Stops behind the last chunk: what follows are lines again. */
+static int on_chunk_header(llhttp_t *parser)
+{
+    struct http *h = parser->data;
+
+    h->chunks++;
+    h->last_chunk = parser->content_length == 0;
+    return h->last_chunk ? HPE_PAUSED : 0;
+}
+
 static int on_message_complete(llhttp_t *parser)
 {
     struct http *h = parser->data;
@@ -195,6 +239,7 @@ static const llhttp_settings_t settings = {
     .on_header_value_complete = on_header_value_complete,
     .on_headers_complete = on_headers_complete,
     .on_body = on_body,
+    .on_chunk_header = on_chunk_header,
     .on_message_complete = on_message_complete,
 };
 
@@ -205,9 +250,10 @@ static void next_message(struct http *h)
     h->n_headers = 0;
     h->text.len = 0;
     h->target = (struct span){0, 0};
-    h->head_bytes = h->trailer_bytes = 0;
-    h->begun = h->head_done = h->in_value = h->ended = h->chunked = false;
-    h->last = 0;
+    h->head_bytes = h->framing_bytes = 0;
+    h->chunks = 0;
+    h->begun = h->head_done = h->in_value = h->ended = h->chunked = h->last_chunk = h->in_trailers = false;
+    lines_head(&h->lines);
 }
 
 struct http *http_new(const struct http_limits *limits)
@@ -230,10 +276,10 @@ void http_free(struct http *h)
     free(h);
 }
 
-static enum http_step bad(struct http *h, llhttp_errno_t e)
+static void bad(struct http *h, llhttp_errno_t e)
 {
     if (h->fault.err != E_OK)
-        return HTTP_REFUSED;
+        return;
     if (e == HPE_PAUSED_H2_UPGRADE || h->parser.method == HTTP_PRI)
         fault_set(&h->fault, E_HTTP_VERSION, "HTTP/2 is not served here, use HTTP/1.1");
     else if (e == HPE_INVALID_VERSION && !h->head_done)
@@ -241,24 +287,15 @@ static enum http_step bad(struct http *h, llhttp_errno_t e)
     else
         fault_set(&h->fault, E_BAD_FRAMING, "malformed HTTP request: %s",
                   h->parser.reason && *h->parser.reason ? h->parser.reason : llhttp_errno_name(e));
-    return HTTP_REFUSED;
 }
 
-/*
- * Lines end in CR LF, and none is continued on the next: a bare LF in a head and a folded header are how requests are
- * smuggled past a proxy that reads them otherwise. NULL: all is well.
- */
-static const char *bad_line(const struct http *h, const char *p, size_t n)
+static bool lines_good(struct http *h, const char *p, size_t n)
 {
-    if (n && h->last == '\n' && (p[0] == ' ' || p[0] == '\t'))
-        return "a folded header";
-    for (const char *lf = p, *end = p + n; lf < end && (lf = memchr(lf, '\n', (size_t)(end - lf))); lf++) {
-        if ((lf > p ? lf[-1] : h->last) != '\r')
-            return "a line ends in a bare LF";
-        if (lf + 1 < end && (lf[1] == ' ' || lf[1] == '\t'))
-            return "a folded header";
-    }
-    return NULL;
+    const char *wrong = lines_wrong(&h->lines, p, n);
+
+    if (wrong)
+        fault_set(&h->fault, E_BAD_FRAMING, "malformed HTTP request: %s", wrong);
+    return wrong == NULL;
 }
 
 /* The bytes of the head in this slice: all of it, or up to the end of the head. */
@@ -270,39 +307,70 @@ static bool head_within(struct http *h, const char *p, size_t n)
                   h->limits.head_bytes);
         return false;
     }
-    const char *wrong = bad_line(h, p, n);
-    if (wrong)
-        fault_set(&h->fault, E_BAD_FRAMING, "malformed HTTP request: %s", wrong);
-    return wrong == NULL;
+    return lines_good(h, p, n);
+}
+
+/* Sizes of chunks, their extensions, and trailers: what is more than plain chunks need is bounded like a head. */
+static bool framing_within(struct http *h, size_t n)
+{
+    enum { CHUNK_LINES = 24 }; /* "\r\n", sixteen digits, "\r\n", and some more */
+
+    h->framing_bytes += n;
+    if (h->framing_bytes <= h->limits.head_bytes + h->chunks * CHUNK_LINES)
+        return true;
+    fault_set(&h->fault, E_HEAD_TOO_LARGE, "chunk extensions and trailers are larger than limits.head = %u bytes",
+              h->limits.head_bytes);
+    return false;
+}
+
+/* One run of the parser, to where it stopped. false: refused. */
+static bool execute(struct http *h, const char *p, size_t n, size_t *used, bool *paused)
+{
+    bool in_head = !h->head_done;
+    size_t before = h->body_len;
+    llhttp_errno_t e = llhttp_execute(&h->parser, p, n);
+
+    *paused = e == HPE_PAUSED;
+    if (e != HPE_OK && !*paused) {
+        bad(h, e);
+        return false;
+    }
+    *used = *paused ? (size_t)(llhttp_get_error_pos(&h->parser) - p) : n;
+    if (*paused)
+        llhttp_resume(&h->parser);
+    if (in_head)
+        return head_within(h, p, *used);
+    if (h->chunked && !framing_within(h, *used - (h->body_len - before)))
+        return false;
+    return !h->in_trailers || lines_good(h, p, *used);
 }
 
 enum http_step http_feed(struct http *h, char *p, size_t n, size_t *used, size_t *body)
 {
+    bool paused;
+    size_t more;
+
     *used = *body = 0;
     if (h->fault.err != E_OK)
         return HTTP_REFUSED;
     if (h->ended)
         next_message(h);
-    bool in_head = !h->head_done;
-    h->begun = h->begun || n > 0;
     h->body = p;
     h->body_len = 0;
-    llhttp_errno_t e = llhttp_execute(&h->parser, p, n);
-    if (e != HPE_OK && e != HPE_PAUSED)
-        return bad(h, e);
-    *used = e == HPE_PAUSED ? (size_t)(llhttp_get_error_pos(&h->parser) - p) : n;
-    if (in_head && !head_within(h, p, *used))
-        return HTTP_REFUSED;
-    if (h->ended && h->chunked && *used && (*used > 1 ? p[*used - 2] : h->last) != '\r') {
-        fault_set(&h->fault, E_BAD_FRAMING, "malformed HTTP request: a chunked body ends in a bare LF");
-        return HTTP_REFUSED;
-    }
-    if (*used)
-        h->last = p[*used - 1];
+    do {
+        h->last_chunk = false;
+        if (!execute(h, p + *used, n - *used, &more, &paused))
+            return HTTP_REFUSED;
+        *used += more;
+        if (h->last_chunk) {
+            h->in_trailers = true;
+            lines_trailers(&h->lines);
+        }
+    } while (h->last_chunk);
+    h->begun = h->begun || h->head_done || lines_begun(&h->lines);
     *body = h->body_len;
-    if (e == HPE_OK)
+    if (!paused)
         return HTTP_NEED_MORE;
-    llhttp_resume(&h->parser);
     h->begun = h->begun && !h->ended;
     return h->ended ? HTTP_ALL_DONE : HTTP_HEAD_DONE;
 }

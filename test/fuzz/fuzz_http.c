@@ -43,8 +43,13 @@ static void look(struct seen *s, struct http *h)
     if (target_parse(&t, head->target, &f) == E_OK) {
         struct buf out = {.p = malloc(t.query.len + 1), .cap = t.query.len + 1};
         char *before = out.p;
-        if (!out.p || memmem(t.path.p, t.path.len, "//", 2))
+        if (!out.p || t.path.p[0] != '/' || memmem(t.path.p, t.path.len, "//", 2) ||
+            memmem(t.path.p, t.path.len, "/../", 4) || memmem(t.path.p, t.path.len, "/./", 3))
             abort();
+        struct target again; /* the normal form of a normal form is itself */
+        if (target_parse(&again, t.path, &f) != E_OK || !str_eq(again.path, t.path))
+            abort();
+        target_free(&again);
         if (target_param(&t, "name", &out, &value, &f) == E_OK)
             mix(s, value);
         if (out.p != before)

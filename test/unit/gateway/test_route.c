@@ -25,6 +25,12 @@ static const struct {
     {"POST", "/b/c/push.v1.PusherService/Push", E_OK, ROUTE_PUSH},
     {"POST", "//push.v1.PusherService/Push", E_OK, ROUTE_PUSH},
     {"POST", "http://other/ingest", E_OK, ROUTE_INGEST},
+    {"POST", "/pyroscope/../pyroscope/./%69ngest", E_OK, ROUTE_INGEST},
+    {"POST", "/%70yroscope/x/%2e%2e/ingest", E_OK, ROUTE_INGEST},
+    {"POST", "/pyroscope%2fingest", E_NO_ROUTE, ROUTE_NONE}, /* an escaped slash is data */
+    {"GET", "/api/v1/labels/a%2fb", E_OK, ROUTE_QUERY},
+    {"GET", "/api/v1/../../metrics", E_NO_ROUTE, ROUTE_NONE},
+    {"GET", "/api%2fv1/services", E_NO_ROUTE, ROUTE_NONE},
     {"POST", "/v1development/profiles", E_OK, ROUTE_OTLP},
     {"GET", "/otlp/v1/validate", E_OK, ROUTE_VALIDATE},
     {"GET", "/pyroscope/api/v1/labels/pod", E_OK, ROUTE_QUERY},
@@ -52,6 +58,66 @@ static void test_routes(void **state)
         enum err e = route_find(&conf, ROUTE_PUBLIC, str_of(cases[i].method), t.path, &r, &f);
         assert_int_equal(e, cases[i].err);
         assert_int_equal(r.route, cases[i].route);
+        target_free(&t);
+    }
+}
+
+/* The path that a target stands for; NULL: 400. */
+static const struct {
+    const char *target, *path;
+} paths[] = {
+    {"/a/b", "/a/b"},
+    {"//a///b//", "/a/b/"},
+    {"/a/./b/../c", "/a/c"},
+    {"/a/..", "/"},
+    {"/a/../..", "/"},
+    {"/../../a", "/a"},
+    {"/a/.", "/a/"},
+    {"/a//../b", "/b"},
+    {"/a/...", "/a/..."},
+    {"/a/.b/..c", "/a/.b/..c"},
+    {"/%61%2d%2D%5f%7e", "/a--_~"},
+    {"/a/%2e%2E/b", "/b"},
+    {"/a/.%2e/b", "/b"},
+    {"/a%2fb%2F..%2f", "/a%2Fb%2F..%2F"},
+    {"/%c3%bC", "/%C3%BC"},
+    {"/%25%32%65", "/%252e"}, /* decoded once */
+    {"/a;x=1,@:!$&'()*+", "/a;x=1,@:!$&'()*+"},
+    {"http://h", "/"},
+    {"http://h?x", "/"},
+    {"HTTPS://h:1//a/../b", "/b"},
+    {"/a://b", "/a:/b"},
+    {"/x?y=/../z", "/x"},
+    {"/a%2", NULL},
+    {"/a%zz", NULL},
+    {"/a%", NULL},
+    {"/a%00", NULL},
+    {"/a%0a", NULL},
+    {"/a%7f", NULL},
+    {"/a\b", NULL},
+    {"/a{b}", NULL},
+    {"/a\"b", NULL},
+    {"/a#b", NULL},
+    {"/a?b#c", NULL},
+    {"/a\x80", NULL},
+    {"http:///a", NULL},
+    {"http://u@h/a", NULL},
+    {"ftp://h/a", NULL},
+    {"a/b", NULL},
+    {"h:80", NULL},
+    {"?x", NULL},
+    {"", NULL},
+};
+
+static void test_paths(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNTOF(paths); i++) {
+        struct fault f = {.err = E_OK};
+        struct target t;
+        enum err e = target_parse(&t, str_of(paths[i].target), &f);
+        if (e != (paths[i].path ? E_OK : E_BAD_REQUEST) || (e == E_OK && !str_eq(t.path, str_of(paths[i].path))))
+            fail_msg("%s: %d %.*s", paths[i].target, e, STR_ARG(t.path));
         target_free(&t);
     }
 }
@@ -133,8 +199,9 @@ static void test_media(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_routes), cmocka_unit_test(test_rest_allow_and_admin),
-                                       cmocka_unit_test(test_params), cmocka_unit_test(test_media)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_routes), cmocka_unit_test(test_paths),
+                                       cmocka_unit_test(test_rest_allow_and_admin), cmocka_unit_test(test_params),
+                                       cmocka_unit_test(test_media)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
