@@ -57,6 +57,8 @@ static void set_from_file(const struct source *s, struct conf *c, const struct o
     while (text.len && (text.p[text.len - 1] == '\n' || text.p[text.len - 1] == '\r'))
         text.len--;
     value.quoted = true;
+    if (c->n_secret_files < CONF_SECRET_FILES)
+        c->secret_files[c->n_secret_files++] = n->text.p;
     if (text.len && (memchr(text.p, '\0', text.len) || memchr(text.p, '\n', text.len)))
         doc_error(s, n->line, n->col, "%s_file: %s is not one line of text", o->name.p, n->text.p);
     else if (!arena_str(s->arena, text, &value.text))
@@ -220,6 +222,15 @@ void conf_restart_only(const struct conf *now, const struct conf *next, struct b
         names->failed |= a.failed || b.failed;
         buf_free(&a);
         buf_free(&b);
+    }
+}
+
+void conf_text(const struct conf *c, struct buf *out)
+{
+    for (size_t i = 0; i < option_count(); i++) {
+        buf_printf(out, "%s: ", option_at(i)->name.p);
+        option_text(c, option_at(i), out);
+        buf_char(out, '\n');
     }
 }
 

@@ -12,7 +12,10 @@
 struct conf_address {
     char *host;
     uint16_t port;
-    bool proxy_protocol; /* of a listener: every connection begins with a PROXY header */
+    bool proxy_protocol;        /* of a listener: every connection begins with a PROXY header */
+    char *cert_file, *key_file; /* NULL: in the clear */
+    char *client_ca_file;       /* clients must show a certificate of these; NULL: they are not asked */
+    bool client_optional;       /* or may */
 };
 
 /* An address and how many of its bits count; IPv4 is ::ffff:a.b.c.d. */
@@ -21,6 +24,7 @@ struct conf_network {
     uint8_t bits;
 };
 
+enum { CONF_SECRET_FILES = 8 };
 enum { ROLE_INGEST = 1, ROLE_QUERY = 2 };
 enum { MAY_SEND = 1, MAY_READ = 2 };
 enum conf_log_format { LOG_LOGFMT, LOG_JSON };
@@ -61,6 +65,8 @@ struct conf {
     int log_level;           /* 0 error .. 3 debug */
     char *anonymous_project; /* NULL: no anonymous access */
     unsigned anonymous_may;
+    const char *secret_files[CONF_SECRET_FILES]; /* of the options NAME_file */
+    size_t n_secret_files;
 };
 
 /* Every error of a file, not only the first: "file:line:col: text" lines. */
@@ -86,6 +92,8 @@ bool conf_keep_restart(struct conf *next, const struct conf *now) MUST_CHECK;
  */
 void conf_help(struct buf *out);
 void conf_sample(struct buf *out);
+void conf_text(const struct conf *c,
+               struct buf *out); /* every option with its value: for comparing, it may hold secrets */
 /* Whether an address (IPv4 as ::ffff:a.b.c.d) lies in trusted_proxies. */
 bool conf_trusts(const struct conf *c, const uint8_t ip[16]);
 /* Days of a service's data before rounding up to a class. */

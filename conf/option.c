@@ -165,11 +165,30 @@ static void address_text(struct buf *b, const struct conf_address *a)
     buf_printf(b, strchr(a->host, ':') ? "\"[%s]:%u\"" : "\"%s:%u\"", a->host, a->port);
 }
 
+static void tls_text(struct buf *b, const struct conf_address *a)
+{
+    buf_str(b, STR(", tls: {cert_file: "));
+    quoted(b, str_of(a->cert_file), true);
+    buf_str(b, STR(", key_file: "));
+    quoted(b, str_of(a->key_file), true);
+    if (a->client_ca_file) {
+        buf_str(b, STR(", client_ca_file: "));
+        quoted(b, str_of(a->client_ca_file), true);
+        buf_str(b, a->client_optional ? STR(", client_certificate: optional") : STR(""));
+    }
+    buf_char(b, '}');
+}
+
 static void listener_text(struct buf *b, const struct conf_address *a)
 {
-    buf_str(b, a->proxy_protocol ? STR("{address: ") : STR(""));
+    bool map = a->proxy_protocol || a->cert_file;
+
+    buf_str(b, map ? STR("{address: ") : STR(""));
     address_text(b, a);
-    buf_str(b, a->proxy_protocol ? STR(", proxy_protocol: true}") : STR(""));
+    if (a->cert_file)
+        tls_text(b, a);
+    buf_str(b, a->proxy_protocol ? STR(", proxy_protocol: true") : STR(""));
+    buf_str(b, map ? STR("}") : STR(""));
 }
 
 static void list_text(const struct conf *c, const struct option *o, struct buf *b)

@@ -1,6 +1,6 @@
 /* A node of the configuration turned into an option's value, or into a line that says what is wrong with it. */
+#include "conf/listener.h"
 #include "conf/network.h"
-#include "conf/option.h"
 #include "conf/value.h"
 
 static void bad(const struct source *s, const struct option *o, const struct doc_node *n, const char *what)
@@ -105,60 +105,6 @@ static bool is_off(const struct doc_node *n)
     return n->kind == DOC_TEXT && str_eq(n->text, STR("off"));
 }
 
-static bool address(const struct source *s, const struct option *o, const struct doc_node *n, struct conf_address *a)
-{
-    struct str host, copy;
-
-    if (!is_text(s, o, n, "an address such as 127.0.0.1:4040"))
-        return false;
-    if (!value_address(n->text, &host, &a->port)) {
-        bad_text(s, o, n, "an address such as 127.0.0.1:4040 or [::1]:4040");
-        return false;
-    }
-    if (!arena_str(s->arena, host, &copy)) {
-        bad(s, o, n, "out of memory");
-        return false;
-    }
-    a->host = (char *)(uintptr_t)copy.p;
-    return true;
-}
-
-static bool yes_or_no(const struct source *s, const struct option *o, const struct doc_node *n, bool *v)
-{
-    *v = n->kind == DOC_TEXT && str_eq(n->text, STR("true"));
-    if (*v || (n->kind == DOC_TEXT && str_eq(n->text, STR("false"))))
-        return true;
-    doc_error(s, n->line, n->col, "%s: %.*s needs true or false", o->name.p, STR_ARG(n->key));
-    return false;
-}
-
-/* { address: A, proxy_protocol: true }; what is not there yet is refused by name, not ignored. */
-static bool listener(const struct source *s, const struct option *o, const struct doc_node *n, struct conf_address *a)
-{
-    bool found = false, good = true;
-
-    if (n->kind != DOC_MAP)
-        return address(s, o, n, a);
-    for (const struct doc_node *k = n->first; k; k = k->next) {
-        if (str_eq(k->key, STR("address"))) {
-            found = true;
-            good &= address(s, o, k, a);
-            continue;
-        }
-        if (str_eq(k->key, STR("proxy_protocol"))) {
-            good &= yes_or_no(s, o, k, &a->proxy_protocol);
-            continue;
-        }
-        bool later = str_eq(k->key, STR("tls"));
-        doc_error(s, k->key_line, k->key_col, "listen: %s \"%.*s\"",
-                  later ? "this version does not support" : "unknown key", STR_ARG(k->key));
-        good = false;
-    }
-    if (!found)
-        bad(s, o, n, "a listener needs its address");
-    return good && found;
-}
-
 static void set_listen(const struct source *s, struct conf *c, const struct option *o, const struct doc_node *n)
 {
     const struct doc_node *one = n->kind == DOC_LIST ? n->first : n;
@@ -171,7 +117,7 @@ static void set_listen(const struct source *s, struct conf *c, const struct opti
         return;
     }
     for (; i < n_all; i++, one = one->next)
-        good &= listener(s, o, one, &all[i]);
+        good &= listener_set(s, o, one, &all[i]);
     if (good) {
         c->listen = all;
         c->n_listen = n_all;
@@ -182,7 +128,7 @@ static void set_admin(const struct source *s, struct conf *c, const struct optio
 {
     if (is_off(n))
         c->admin_on = false;
-    else if (address(s, o, n, &c->admin))
+    else if (listener_address(s, o, n, &c->admin))
         c->admin_on = true;
 }
 

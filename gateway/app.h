@@ -36,7 +36,9 @@ struct app {
     struct metrics metrics;
     struct conn *conns;
     size_t n_conns, n_requests; /* alive; a request may outlive its connection */
-    char *read_buffer;          /* READ_BUFFER_BYTES, for all sockets: a read is consumed or copied before the next */
+    char *cipher_buffer;        /* SECURE_READ_BYTES; NULL without a TLS listener, as is the next one */
+    struct lane *tls_lane;
+    char *read_buffer; /* READ_BUFFER_BYTES, for all sockets: a read is consumed or copied before the next */
     bool ready, draining;
     bool finishing; /* draining, and the delay is over: no new request on an old connection */
 };

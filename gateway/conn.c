@@ -1,6 +1,6 @@
 /*
  * Connections. Callbacks note what happened and call conn_pump; exchange.c moves bytes through the parser into the
- * request until the input or the turn is used up, or the request waits; watch_socket alone decides whether the socket
+ * request until the input or the turn is used up, or the request waits; intake_watch alone decides whether the socket
  * is read.
  */
 #include "gateway/conn.h"
@@ -15,9 +15,7 @@
 #include "gateway/listen.h"
 
 enum {
-    PEEK_BYTES = 4 << 10, /* read while a request waits, so that we see its client go */
     LINGER_MS = 2000,
-    LINGER_BYTES = 1 << 20,
     PACE_BYTES = 640 << 10,
     ACK_MS = 500, /* kernels acknowledge sooner */
 };
@@ -28,7 +26,6 @@ const char *const conn_state_names[CONN_STATES] = {
 #undef X
 };
 
-static void conn_pump(struct conn *c);
 static void on_timer(uv_timer_t *t);
 
 void conn_forget_told(struct conn *c, bool reset)
@@ -40,15 +37,14 @@ void conn_forget_told(struct conn *c, bool reset)
     c->told = NULL;
 }
 
-/* The clocks of a body run only while we are reading it. */
-static void arm_body(struct conn *c)
+void conn_arm_body(struct conn *c)
 {
     c->armed_ms = uv_now(c->app->loop);
     uint64_t ms = c->body_left_ms < c->pace_left_ms ? c->body_left_ms : c->pace_left_ms;
     uv_timer_start(&c->timer, on_timer, ms, 0);
 }
 
-static void disarm_body(struct conn *c)
+void conn_disarm_body(struct conn *c)
 {
     uint64_t ran = uv_now(c->app->loop) - c->armed_ms;
 
@@ -61,7 +57,7 @@ void conn_set_state(struct conn *c, enum conn_state to)
 {
     static const unsigned may[CONN_STATES] = {
         [CONN_IDLE] = 1u << CONN_HEAD | 1u << CONN_CLOSING,
-        [CONN_HEAD] = 1u << CONN_BODY | 1u << CONN_REPLY | 1u << CONN_CLOSING,
+        [CONN_HEAD] = 1u << CONN_BODY | 1u << CONN_REPLY | 1u << CONN_LINGER | 1u << CONN_CLOSING,
         [CONN_BODY] = 1u << CONN_WAIT | 1u << CONN_REPLY | 1u << CONN_CLOSING,
         [CONN_WAIT] = 1u << CONN_BODY | 1u << CONN_REPLY | 1u << CONN_CLOSING,
         [CONN_REPLY] = 1u << CONN_IDLE | 1u << CONN_HEAD | 1u << CONN_LINGER | 1u << CONN_CLOSING,
@@ -73,7 +69,7 @@ void conn_set_state(struct conn *c, enum conn_state to)
 
     ASSERT(may[c->state] & 1u << to);
     if (c->state == CONN_BODY && c->reading)
-        disarm_body(c);
+        conn_disarm_body(c);
     c->app->metrics.connections[c->state]--;
     c->state = to;
     c->app->metrics.connections[to]++;
@@ -82,7 +78,7 @@ void conn_set_state(struct conn *c, enum conn_state to)
     else
         uv_timer_stop(&c->timer);
     if (to == CONN_BODY && c->reading)
-        arm_body(c);
+        conn_arm_body(c);
 }
 
 static void conn_free(struct conn *c)
@@ -137,6 +133,9 @@ void conn_close(struct conn *c, enum close_reason why, bool reset)
     drop_request(c, why);
     conn_forget_told(c, reset);
     turn_drop(&c->app->turn, &c->entry);
+    if (c->secure)
+        secure_close(c->secure, (int)why, !reset);
+    c->secure = NULL;
     c->app->metrics.closed[why]++;
     conn_set_state(c, CONN_CLOSING);
     uv_close((uv_handle_t *)&c->tcp, on_handle_closed);
@@ -164,8 +163,7 @@ static bool answer_lost(struct conn *c, bool reset)
     return unacknowledged(c) && (!reset || (uv_hrtime() - c->request_ns) / 1000000 > ACK_MS);
 }
 
-/* Nothing more comes. Who has sent its whole upload may still get an answer; else the request is over. */
-static void conn_ended(struct conn *c, bool reset)
+void conn_ended(struct conn *c, bool reset)
 {
     bool whole = c->state == CONN_WAIT && c->body_ended && c->request->routed.who == ROUTE_SEND;
 
@@ -173,93 +171,6 @@ static void conn_ended(struct conn *c, bool reset)
     if (!reset && (whole || c->state == CONN_REPLY))
         return;
     conn_close(c, CLOSE_PEER, answer_lost(c, reset));
-}
-
-static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
-{
-    struct conn *c = h->data;
-    size_t have = input_len(&c->input);
-
-    (void)suggested;
-    buf->base = c->app->read_buffer;
-    buf->len = READ_BUFFER_BYTES;
-    if (c->state == CONN_WAIT || c->state == CONN_REPLY)
-        buf->len = have < PEEK_BYTES ? PEEK_BYTES - have : 0;
-    else if (c->state != CONN_LINGER && !turn_left(&c->app->turn))
-        buf->len = 0; /* read as ENOBUFS: its turn comes */
-}
-
-static void linger_read(struct conn *c, size_t n)
-{
-    c->lingered += n;
-    if (c->lingered > LINGER_BYTES)
-        conn_close(c, CLOSE_REPLIED, true);
-}
-
-/* The PROXY header that this connection begins with. true: it is complete, and *p, *n is what came behind it. */
-static bool take_proxy_header(struct conn *c, char **p, ssize_t *n)
-{
-    size_t left = (size_t)*n;
-    enum proxy_step step = peer_take(&c->peer, p, &left);
-
-    *n = (ssize_t)left;
-    if (step == PROXY_BAD)
-        conn_close(c, CLOSE_PROXY, false);
-    return step == PROXY_DONE && left;
-}
-
-static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
-{
-    struct conn *c = s->data;
-    char *p = buf->base;
-
-    if (n > 0 && c->peer.proxy && !take_proxy_header(c, &p, &n))
-        return;
-    if (n == 0)
-        return;
-    if (n == UV_ENOBUFS) {
-        turn_push(&c->app->turn, &c->entry);
-    } else if (n < 0) {
-        conn_ended(c, n != UV_EOF);
-    } else if (c->state == CONN_LINGER) {
-        linger_read(c, (size_t)n);
-        return;
-    } else if (c->state == CONN_WAIT || c->state == CONN_REPLY) {
-        if (!input_add(&c->input, p, (size_t)n, &c->app->ledger))
-            conn_close(c, CLOSE_ERROR, false);
-    } else {
-        input_lend(&c->input, p, (size_t)n);
-    }
-    conn_pump(c);
-}
-
-/* The only place that decides whether this socket is read. */
-static void watch_socket(struct conn *c)
-{
-    size_t have = input_len(&c->input);
-    bool want = false;
-
-    if (c->state <= CONN_BODY)
-        want = have == 0 && !c->entry.queued;
-    else if (c->state < CONN_LINGER)
-        want = have < PEEK_BYTES;
-    else if (c->state == CONN_LINGER)
-        want = true;
-    if (c->eof || c->state == CONN_CLOSING)
-        want = false;
-    if (want == c->reading || c->state == CONN_CLOSING)
-        return;
-    c->reading = want;
-    if (want && uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read) != 0) {
-        conn_close(c, CLOSE_PEER, true);
-        return;
-    }
-    if (!want)
-        uv_read_stop((uv_stream_t *)&c->tcp);
-    if (c->state == CONN_BODY && want)
-        arm_body(c);
-    else if (c->state == CONN_BODY)
-        disarm_body(c);
 }
 
 static void on_shutdown(uv_shutdown_t *s, int status)
@@ -270,20 +181,23 @@ static void on_shutdown(uv_shutdown_t *s, int status)
         conn_close(c, CLOSE_PEER, true);
 }
 
-/* Half closes; what the client still writes is read over, so that the answer is not lost in a reset. */
-static void linger(struct conn *c)
+void conn_linger(struct conn *c)
 {
+    if (c->secure)
+        secure_end(c->secure);
+    if (c->state == CONN_CLOSING)
+        return;
     if (c->eof || uv_shutdown(&c->shutdown, (uv_stream_t *)&c->tcp, on_shutdown) != 0) {
         conn_close(c, c->eof ? CLOSE_PEER : CLOSE_REPLIED, unacknowledged(c));
         return;
     }
     conn_set_state(c, CONN_LINGER);
     input_free(&c->input, &c->app->ledger);
-    watch_socket(c);
+    intake_watch(c);
 }
 
-/* The answer has been taken by the kernel: the next request, or the end. */
-static void replied(struct conn *c)
+/* The next request, or the end. */
+void conn_replied(struct conn *c)
 {
     struct request *r = c->request;
     bool close = c->close_after || c->eof;
@@ -301,7 +215,7 @@ static void replied(struct conn *c)
     buf_free(&c->reply_head);
     c->reply = (struct reply){0};
     if (close) {
-        linger(c);
+        conn_linger(c);
         return;
     }
     c->body_ended = false;
@@ -309,7 +223,7 @@ static void replied(struct conn *c)
     conn_set_state(c, input_len(&c->input) ? CONN_HEAD : CONN_IDLE);
     if (input_len(&c->input))
         turn_push(&c->app->turn, &c->entry);
-    watch_socket(c);
+    intake_watch(c);
 }
 
 static void on_written(uv_write_t *w, int status)
@@ -321,7 +235,7 @@ static void on_written(uv_write_t *w, int status)
     if (status != 0)
         conn_close(c, CLOSE_PEER, true);
     else
-        replied(c);
+        conn_replied(c);
 }
 
 void conn_reply(struct conn *c, struct reply *r, bool close)
@@ -347,10 +261,28 @@ void conn_reply(struct conn *c, struct reply *r, bool close)
         return;
     }
     conn_set_state(c, CONN_REPLY);
-    if (uv_write(&c->write, (uv_stream_t *)&c->tcp, bufs, n, on_written) != 0)
+    if (c->secure)
+        secure_reply(c->secure);
+    else if (uv_write(&c->write, (uv_stream_t *)&c->tcp, bufs, n, on_written) != 0)
         conn_close(c, CLOSE_PEER, true);
-    else
-        watch_socket(c);
+    intake_watch(c);
+}
+
+void conn_reply_moved(struct conn *c)
+{
+    c->reply_left = c->tcp.write_queue_size;
+    uv_timer_start(&c->timer, on_timer, c->app->conf->write_ms, 0);
+}
+
+void conn_refuse_plain(struct conn *c)
+{
+    struct fault f = {.err = E_BAD_FRAMING, .text = "this port speaks TLS: use https://"};
+    struct reply r = {0};
+
+    c->counted = true;
+    c->app->metrics.plain[M_requests_received]++;
+    reply_fault(&r, &f);
+    conn_reply(c, &r, true);
 }
 
 void conn_continue(struct conn *c)
@@ -360,7 +292,11 @@ void conn_continue(struct conn *c)
 
     if (c->request->head->minor == 0 || input_len(&c->input) || c->body_ended)
         return;
-    if (head_get(c->request->head, STR("expect")).len)
+    if (head_get(c->request->head, STR("expect")).len == 0)
+        return;
+    if (c->secure)
+        secure_say(c->secure, (struct str){text, sizeof text - 1});
+    else
         (void)uv_try_write((uv_stream_t *)&c->tcp, &b, 1); /* lost: the client sends its body a little later */
 }
 
@@ -376,10 +312,10 @@ void conn_resume(struct conn *c)
         return;
     conn_set_state(c, CONN_BODY);
     turn_push(&c->app->turn, &c->entry);
-    watch_socket(c);
+    intake_watch(c);
 }
 
-static void conn_pump(struct conn *c)
+void conn_pump(struct conn *c)
 {
     bool more = true;
 
@@ -394,7 +330,7 @@ static void conn_pump(struct conn *c)
     input_trim(&c->input, &c->app->ledger);
     if (c->state <= CONN_BODY && more)
         turn_push(&c->app->turn, &c->entry);
-    watch_socket(c);
+    intake_watch(c);
 }
 
 static void on_turn(struct turn_entry *e)
@@ -407,7 +343,7 @@ static void on_turn(struct turn_entry *e)
 /* A body's timer: the whole of it, or the pace of one that holds memory. */
 static void on_body_timer(struct conn *c)
 {
-    disarm_body(c);
+    conn_disarm_body(c);
     if (c->body_left_ms == 0) {
         conn_close(c, CLOSE_BODY, false);
         return;
@@ -421,7 +357,7 @@ static void on_body_timer(struct conn *c)
             return;
         }
     }
-    arm_body(c);
+    conn_arm_body(c);
 }
 
 static void on_timer(uv_timer_t *t)
@@ -487,8 +423,12 @@ bool conn_accept(struct listener *l)
         conn_close(c, CLOSE_PROXY, false);
         return true;
     }
+    if (l->tls && !(c->secure = secure_new(app, c, l->tls))) {
+        conn_close(c, CLOSE_ERROR, false);
+        return true;
+    }
     uv_timer_start(&c->timer, on_timer, app->conf->head_ms, 0);
-    watch_socket(c);
+    intake_watch(c);
     return true;
 }
 

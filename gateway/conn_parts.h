@@ -1,5 +1,5 @@
-/* The inside of a connection, shared by its two halves: conn.c (socket, timers, life) and exchange.c (bytes to
- * requests). */
+/* The inside of a connection, shared by its parts: conn.c (states, timers, life), intake.c (reading), secure.c (TLS)
+ * and exchange.c (bytes to requests). */
 #ifndef GATEWAY_CONN_PARTS_H
 #define GATEWAY_CONN_PARTS_H
 
@@ -8,6 +8,7 @@
 #include "gateway/input.h"
 #include "gateway/peer.h"
 #include "gateway/request.h"
+#include "gateway/secure.h"
 
 enum { PACE_MS = 10000 }; /* who holds memory is looked at this often */
 
@@ -25,6 +26,7 @@ struct conn {
     bool close_after; /* behind the answer under way */
     bool counted;     /* this request is in requests_received */
     struct peer peer;
+    struct secure *secure; /* NULL: in the clear */
     struct http *http;
     struct input input;
     struct request *request; /* BODY to REPLY */
@@ -44,6 +46,23 @@ void conn_set_state(struct conn *c, enum conn_state to);
 /* Ends it; a request under way counts as cut. reset: what the last answer acknowledged may not have arrived. */
 void conn_close(struct conn *c, enum close_reason why, bool reset);
 void conn_forget_told(struct conn *c, bool reset);
+
+void conn_pump(struct conn *c); /* goes on with what there is */
+/* The clocks of a body run only while we are reading it. */
+void conn_arm_body(struct conn *c);
+void conn_disarm_body(struct conn *c);
+/* Nothing more comes. Who has sent its whole upload may still get an answer; else the request is over. */
+void conn_ended(struct conn *c, bool reset);
+void conn_reply_moved(struct conn *c);  /* a piece of the answer is on its way: its clock starts anew */
+void conn_replied(struct conn *c);      /* the answer has been taken by the kernel */
+void conn_refuse_plain(struct conn *c); /* HTTP where TLS is spoken: says so, in the clear */
+/* Half closes; what the client still writes is read over, so that the last bytes are not lost in a reset. */
+void conn_linger(struct conn *c);
+
+/* The only place that decides whether a socket is read. */
+void intake_watch(struct conn *c);
+/* n plain bytes in the loop's shared buffer, or none: goes on with what there is. */
+void intake_take(struct conn *c, char *p, size_t n);
 
 /* Moves some input on: into the parser, the request, an answer. false: nothing to do for now. */
 bool exchange_advance(struct conn *c);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "gateway/certs.h"
 #include "gateway/conn.h"
 #include "gateway/log.h"
 
@@ -70,7 +71,9 @@ static void name(struct listener *l)
     snprintf(l->address, sizeof l->address, ss.ss_family == AF_INET6 ? "[%s]:%u" : "%s:%u", host, port);
 }
 
-static bool start_one(struct listeners *all, struct app *app, const struct conf_address *a, enum route_where where)
+/* nth: of the list, for clients. */
+static bool start_one(struct listeners *all, struct app *app, const struct conf_address *a, enum route_where where,
+                      size_t nth)
 {
     struct listener *l = &all->all[all->n];
     struct sockaddr_storage ss;
@@ -79,7 +82,7 @@ static bool start_one(struct listeners *all, struct app *app, const struct conf_
         log_at(LOG_ERROR, "too many listen addresses", LOG_NUM("most", LISTENERS_MAX - 1));
         return false;
     }
-    *l = (struct listener){.app = app, .where = where, .proxy_protocol = a->proxy_protocol};
+    *l = (struct listener){.app = app, .where = where, .nth = nth, .proxy_protocol = a->proxy_protocol};
     int e = resolve(a, &ss);
     if (e == 0)
         e = uv_tcp_init(app->loop, &l->tcp);
@@ -99,7 +102,7 @@ static bool start_one(struct listeners *all, struct app *app, const struct conf_
     name(l);
     log_at(LOG_INFO, "listening", LOG_TEXT("address", l->address),
            LOG_TEXT("for", where == ROUTE_ADMIN ? "admin" : "clients"));
-    return true;
+    return certs_open(l);
 }
 
 bool listen_start(struct listeners *l, struct app *app)
@@ -107,9 +110,9 @@ bool listen_start(struct listeners *l, struct app *app)
     const struct conf *c = app->conf;
 
     for (size_t i = 0; i < c->n_listen; i++)
-        if (!start_one(l, app, &c->listen[i], ROUTE_PUBLIC))
+        if (!start_one(l, app, &c->listen[i], ROUTE_PUBLIC, i))
             return false;
-    return !c->admin_on || start_one(l, app, &c->admin, ROUTE_ADMIN);
+    return !c->admin_on || start_one(l, app, &c->admin, ROUTE_ADMIN, 0);
 }
 
 void listen_stop(struct listeners *l)

@@ -10,8 +10,11 @@ struct listener {
     uv_tcp_t tcp;
     enum route_where where;
     bool proxy_protocol;
-    bool open, held;  /* held: a connection waits in the backlog */
-    char address[80]; /* host:port, with the port that it got */
+    size_t nth;              /* in the configuration's list */
+    struct tls_context *tls; /* NULL: in the clear */
+    struct tls_row *row;     /* its metrics */
+    bool open, held;         /* held: a connection waits in the backlog */
+    char address[80];        /* host:port, with the port that it got */
 };
 struct listeners {
     struct listener all[LISTENERS_MAX];

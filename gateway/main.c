@@ -4,12 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <netdb.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-
 #include "auth/key_command.h"
 #include "conf/conf.h"
+#include "gateway/certs.h"
+#include "gateway/probe.h"
 #include "gateway/scrape.h"
 #include "gateway/serve.h"
 
@@ -60,11 +58,17 @@ static int check_config(const char *path)
 {
     struct conf *c = load(path);
 
+    struct fault f = {.err = E_OK};
+
     if (!c)
         return EXIT_CONFIG;
+    bool good = certs_check(c, &f);
     conf_free(c);
-    puts("configuration is good");
-    return EXIT_GOOD;
+    if (good)
+        puts("configuration is good");
+    else
+        fprintf(stderr, "listen: tls: %s\n", f.text);
+    return good ? EXIT_GOOD : EXIT_CONFIG;
 }
 
 static int run_serve(const char *path, int argc, char **argv)
@@ -90,64 +94,13 @@ static int run_key(const char *path, int argc, char **argv)
     return code;
 }
 
-/* A connection to a listener of this machine; one that listens on every address is asked on loopback. -1: none. */
-static int dial(const struct conf_address *a)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
-    struct timeval patience = {.tv_sec = 3};
-    const char *host = a->host && strcmp(a->host, "0.0.0.0") != 0 && strcmp(a->host, "::") != 0 ? a->host : NULL;
-    char port[8];
-    int fd = -1;
-
-    snprintf(port, sizeof port, "%u", a->port);
-    if (getaddrinfo(host, port, &hints, &list) != 0)
-        return -1;
-    for (const struct addrinfo *i = list; i && fd < 0; i = i->ai_next) {
-        fd = socket(i->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fd < 0)
-            continue;
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-        if (connect(fd, i->ai_addr, i->ai_addrlen) == 0)
-            continue;
-        close(fd);
-        fd = -1;
-    }
-    freeaddrinfo(list);
-    return fd;
-}
-
-/* "GET /readyz" */
-static bool ask_ready(const struct conf_address *a)
-{
-    static const char line[] = "PROXY UNKNOWN\r\nGET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    const char *ask = a->proxy_protocol ? line : strchr(line, '\n') + 1;
-    char answer[64] = "";
-    int fd = dial(a);
-
-    if (fd < 0)
-        return false;
-    bool ok = write(fd, ask, strlen(ask)) > 0 && read(fd, answer, sizeof answer - 1) > 0;
-    close(fd);
-    return ok && strncmp(answer, "HTTP/1.1 200 ", 13) == 0;
-}
-
-/* One that can be asked without a header of a proxy, if there is one. */
-static const struct conf_address *to_ask(const struct conf *c)
-{
-    for (size_t i = 0; !c->admin_on && i < c->n_listen; i++)
-        if (!c->listen[i].proxy_protocol)
-            return &c->listen[i];
-    return c->admin_on ? &c->admin : &c->listen[0];
-}
-
 static int healthcheck(const char *path)
 {
     struct conf *c = load(path);
 
     if (!c)
         return EXIT_CONFIG;
-    bool ok = ask_ready(to_ask(c));
+    bool ok = probe_ready(c);
     conf_free(c);
     if (!ok)
         fputs("not ready\n", stderr);

@@ -17,6 +17,11 @@ static const char *const close_names[CLOSE_REASONS] = {
     CLOSE_MAP(X)
 #undef X
 };
+static const char *const tls_failure_names[TLS_FAILURES] = {
+#define X(id, name) name,
+    TLS_FAILURE_MAP(X)
+#undef X
+};
 static const char *const outcome_names[OUTCOMES] = {
     [PUT_STORED] = "stored",
     [PUT_BAD] = "bad_row",
@@ -161,6 +166,22 @@ static void write_profiles(const struct metrics *m, struct buf *out)
                        err_reason((enum err)e), e, m->profiles_failed[e]);
 }
 
+static void write_tls(const struct metrics *m, struct buf *out)
+{
+    family(out, "tls_handshake_failures_total", "counter", "TLS connections that never came to a request");
+    for (size_t i = 0; i < TLS_FAILURES; i++)
+        buf_printf(out, "flamegate_tls_handshake_failures_total{reason=\"%s\"} %" PRIu64 "\n", tls_failure_names[i],
+                   m->tls_failures[i]);
+    family(out, "tls_cert_not_after_timestamp_seconds", "gauge", "when the certificate in force ends");
+    for (size_t i = 0; i < m->n_tls; i++)
+        buf_printf(out, "flamegate_tls_cert_not_after_timestamp_seconds{listener=\"%s\"} %" PRId64 "\n",
+                   m->tls[i].listener, m->tls[i].not_after);
+    family(out, "tls_last_reload_successful", "gauge", "whether the certificate in force is the one in the files");
+    for (size_t i = 0; i < m->n_tls; i++)
+        buf_printf(out, "flamegate_tls_last_reload_successful{listener=\"%s\"} %d\n", m->tls[i].listener,
+                   m->tls[i].reloaded);
+}
+
 static void rows(const struct histogram *h, const char *name, const char *labels, const double *bounds, size_t n,
                  struct buf *out)
 {
@@ -204,6 +225,8 @@ void metrics_text(const struct metrics *m, const struct metrics_scrape *s, struc
     write_plain(m, out);
     write_requests(m, out);
     write_profiles(m, out);
+    if (m->n_tls)
+        write_tls(m, out);
     family(out, "connections", "gauge", "open connections");
     for (size_t i = 0; i < s->n_connection_states; i++)
         buf_printf(out, "flamegate_connections{state=\"%s\"} %" PRIu64 "\n", s->connection_states[i],

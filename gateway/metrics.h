@@ -4,6 +4,7 @@
 
 #include "codecs/upload.h"
 #include "gateway/route.h"
+#include "gateway/tls.h"
 
 enum metric {
 #define METRIC(id, kind, name, help) M_##id,
@@ -29,7 +30,7 @@ enum close_reason {
         CLOSE_REASONS
 };
 
-enum { METHODS = 4, STATUSES = 24, BUCKETS_MAX = 14, OUTCOMES = 3 };
+enum { METHODS = 4, STATUSES = 24, BUCKETS_MAX = 14, OUTCOMES = 3, TLS_ROWS = 16 };
 
 struct histogram {
     uint64_t buckets[BUCKETS_MAX + 1];
@@ -41,6 +42,13 @@ struct metrics {
     uint64_t requests[ROUTES][METHODS][STATUSES];
     uint64_t cut[CLOSE_REASONS];    /* requests that got no answer */
     uint64_t closed[CLOSE_REASONS]; /* connections */
+    uint64_t tls_failures[TLS_FAILURES];
+    struct tls_row {
+        const char *listener; /* borrowed from it */
+        int64_t not_after;
+        bool reloaded; /* whether the files of the last look are in force */
+    } tls[TLS_ROWS];
+    size_t n_tls;
     uint64_t profiles_received[UPLOAD_KINDS], profiles_accepted[UPLOAD_KINDS];
     uint64_t profiles_refused[UPLOAD_KINDS][E_COUNT];
     uint64_t profiles_failed[E_COUNT];

@@ -1,17 +1,17 @@
-/* Reloading: a new configuration or keyring replaces the old one whole, or not at all. */
+/* Reloading: a new configuration, keyring or certificate replaces the old one whole, or not at all. */
 #include "gateway/reload.h"
 
+#include <stdlib.h>
+
+#include "gateway/certs.h"
 #include "gateway/log.h"
+#include "gateway/notify.h"
 
 static void load_keys(struct reload *r)
 {
     struct app *app = r->app;
     struct fault f = {.err = E_OK};
-    struct stat seen = {0};
 
-    if (stat(app->conf->keys_file, &seen) != 0)
-        seen = (struct stat){0};
-    r->keys_seen = seen;
     struct keyring *next = keyring_load(app->conf->keys_file, &f);
     app->metrics.plain[M_keys_reloaded] = next != NULL;
     if (!next) {
@@ -24,20 +24,63 @@ static void load_keys(struct reload *r)
     log_at(LOG_INFO, "keys loaded", LOG_TEXT("file", app->conf->keys_file), LOG_NUM("keys", keyring_count(next)));
 }
 
+/* Equal on replicas that run with equal settings. Keyed: a secret in it cannot be guessed from it. */
+static uint64_t fingerprint(const struct app *app)
+{
+    struct buf text = {0};
+
+    conf_text(app->conf, &text);
+    uint64_t h = hash64(&app->hash_key, text.len ? text.p : "", text.len) >> 16; /* a double holds it exactly */
+    buf_free(&text);
+    return h;
+}
+
 static void conf_loaded(struct app *app)
 {
     app->metrics.plain[M_config_reloaded] = 1;
     app->metrics.plain[M_config_reload_time] = (uint64_t)(app_now_ns() / 1000000000);
+    app->metrics.plain[M_config_hash] = fingerprint(app);
 }
 
-void reload_init(struct reload *r, struct app *app, const char *conf_path)
+/* What the configuration in force names. */
+static void watch_files(struct reload *r)
 {
-    *r = (struct reload){.app = app, .conf_path = conf_path};
+    const struct conf *c = r->app->conf;
+    struct watch next = {.n = 0};
+
+    watch_add(&next, WATCH_CONF, r->conf_path ? r->conf_path : getenv("FLAMEGATE_CONFIG"));
+    watch_add(&next, WATCH_KEYS, c->keys_file);
+    for (size_t i = 0; i < c->n_secret_files; i++)
+        watch_add(&next, WATCH_CONF, c->secret_files[i]);
+    for (size_t i = 0; i < c->n_listen; i++) {
+        watch_add(&next, WATCH_CERTS, c->listen[i].cert_file);
+        watch_add(&next, WATCH_CERTS, c->listen[i].key_file);
+        watch_add(&next, WATCH_CERTS, c->listen[i].client_ca_file);
+    }
+    watch_replace(&r->watch, &next);
+}
+
+void reload_init(struct reload *r, struct app *app, struct listeners *listeners, const char *conf_path)
+{
+    *r = (struct reload){.app = app, .conf_path = conf_path, .listeners = listeners};
     conf_loaded(app);
+    watch_files(r);
     load_keys(r);
 }
 
-void reload_all(struct reload *r)
+static void take_conf(struct reload *r, struct conf *next)
+{
+    struct conf *old = r->app->conf;
+
+    r->app->conf = next;
+    watch_files(r); /* compares with paths that the old one holds */
+    conf_free(old);
+    log_setup(next->log_level, next->log_format == LOG_JSON);
+    conf_loaded(r->app);
+    log_at(LOG_INFO, "configuration reloaded", LOG_TEXT("file", r->conf_path ? r->conf_path : "default"));
+}
+
+static void load_conf(struct reload *r)
 {
     struct app *app = r->app;
     struct conf_errors errors = {0};
@@ -57,29 +100,32 @@ void reload_all(struct reload *r)
     } else {
         if (fixed.len)
             log_at(LOG_WARN, "takes effect at the next start only", LOG_STR("options", buf_view(&fixed)));
-        conf_free(app->conf);
-        app->conf = next;
-        log_setup(next->log_level, next->log_format == LOG_JSON);
-        conf_loaded(app);
-        log_at(LOG_INFO, "configuration reloaded", LOG_TEXT("file", r->conf_path ? r->conf_path : "default"));
+        take_conf(r, next);
     }
     buf_free(&fixed);
     buf_free(&errors.text);
-    load_keys(r);
 }
 
-static bool same(const struct stat *a, const struct stat *b)
+void reload_all(struct reload *r)
 {
-    return a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+    notify_reloading();
+    watch_mark(&r->watch, WATCH_CONF);
+    watch_mark(&r->watch, WATCH_KEYS);
+    watch_mark(&r->watch, WATCH_CERTS);
+    load_conf(r);
+    load_keys(r);
+    certs_reload(r->listeners);
+    notify("READY=1");
 }
 
 void reload_tick(struct reload *r)
 {
-    struct stat now;
+    unsigned changed = watch_look(&r->watch);
 
-    if (stat(r->app->conf->keys_file, &now) != 0)
-        now = (struct stat){0};
-    if (!same(&now, &r->keys_seen))
+    if (changed & 1u << WATCH_CONF)
+        load_conf(r);
+    if (changed & 1u << WATCH_KEYS)
         load_keys(r);
+    if (changed & 1u << WATCH_CERTS)
+        certs_reload(r->listeners);
 }

@@ -1,18 +1,20 @@
-/* What may change under a running process: the configuration on SIGHUP, the keys when their file changes. */
+/* What may change under a running process: configuration, keys and certificates, on SIGHUP and when their files change.
+ */
 #ifndef GATEWAY_RELOAD_H
 #define GATEWAY_RELOAD_H
 
-#include <sys/stat.h>
-
-#include "gateway/app.h"
+#include "gateway/listen.h"
+#include "gateway/watch.h"
 
 struct reload {
     struct app *app;
+    struct listeners *listeners;
     const char *conf_path; /* NULL: as conf_load takes it */
-    struct stat keys_seen; /* of the keys file, zeroed: there was none */
+    struct watch watch;
 };
-void reload_init(struct reload *r, struct app *app, const char *conf_path); /* reads the keys for the first time */
-void reload_all(struct reload *r);                                          /* SIGHUP: all of it, or what was before */
-void reload_tick(struct reload *r); /* looks at the keys file; call it every second */
+/* Reads the keys for the first time. */
+void reload_init(struct reload *r, struct app *app, struct listeners *listeners, const char *conf_path);
+void reload_all(struct reload *r);  /* SIGHUP: all of it, each part whole or as it was before */
+void reload_tick(struct reload *r); /* looks at the files; call it every WATCH_LOOK_MS */
 
 #endif

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "gateway/certs.h"
 #include "gateway/conn.h"
 #include "gateway/hashkey.h"
 #include "gateway/ingest/ingest.h"
@@ -20,10 +21,12 @@
 #include "gateway/log.h"
 #include "gateway/reload.h"
 #include "gateway/scrape.h"
+#include "gateway/secure.h"
 
 enum {
     TICK_MS = 25,
     TICKS_PER_SECOND = 1000 / TICK_MS,
+    TICKS_PER_LOOK = WATCH_LOOK_MS / TICK_MS,
     TICKS_PER_MINUTE = 60 * TICKS_PER_SECOND,
     FORCE_MS = 30000, /* behind drain_delay: whoever is still there is cut */
     INGEST_QUEUE = 1024,
@@ -72,6 +75,8 @@ static void on_store_closed(void *ctx)
 
     lane_close(s->app.ingest_lane);
     lane_close(s->app.query_lane);
+    if (s->app.tls_lane)
+        lane_close(s->app.tls_lane);
     turn_close(&s->app.turn);
     uv_close((uv_handle_t *)&s->on_term, NULL);
     uv_close((uv_handle_t *)&s->on_int, NULL);
@@ -155,8 +160,9 @@ static void on_tick(uv_timer_t *t)
     s->last_tick_ns = now;
     s->ticks++;
     admit_tick(app->admit, uv_now(app->loop));
-    if (s->ticks % TICKS_PER_SECOND == 0) {
+    if (s->ticks % TICKS_PER_LOOK == 0)
         reload_tick(&s->reload);
+    if (s->ticks % TICKS_PER_SECOND == 0) {
         submit_tick(app->submit);
     }
     if (s->ticks % TICKS_PER_MINUTE == 0 && !s->closing_store)
@@ -224,6 +230,20 @@ static bool open_store(struct server *s, struct fault *f)
     return app->store != NULL;
 }
 
+/* What only TLS listeners need. */
+static bool build_tls(struct app *app)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < app->conf->n_listen; i++)
+        any |= app->conf->listen[i].cert_file != NULL;
+    if (!any)
+        return true;
+    app->cipher_buffer = malloc(SECURE_READ_BYTES);
+    app->tls_lane = lane_new(app->loop, "fg-tls", 1, app->conf->max_connections);
+    return app->cipher_buffer && app->tls_lane;
+}
+
 static bool build_parts(struct server *s, struct fault *f)
 {
     struct app *app = &s->app;
@@ -237,7 +257,7 @@ static bool build_parts(struct server *s, struct fault *f)
     app->ingest_lane = lane_new(app->loop, "fg-ingest", 1, INGEST_QUEUE);
     app->query_lane = lane_new(app->loop, "fg-query", QUERY_THREADS, QUERY_QUEUE);
     app->submit = submit_new(app, ingest_stored);
-    if (app->read_buffer && app->admit && app->ingest_lane && app->query_lane && app->submit)
+    if (build_tls(app) && app->read_buffer && app->admit && app->ingest_lane && app->query_lane && app->submit)
         return true;
     fault_set(f, E_NO_MEMORY, NULL);
     return false;
@@ -272,7 +292,7 @@ static bool start(struct server *s, const char *conf_path, const char *port_file
         return false;
     }
     app->backend->write->expire(app->store, app_now_ns());
-    reload_init(&s->reload, app, conf_path);
+    reload_init(&s->reload, app, &s->listeners, conf_path);
     start_timers(s);
     if (!listen_start(&s->listeners, app))
         return false;
@@ -293,6 +313,8 @@ static void take_down(struct server *s)
     keyring_free(app->keys);
     conf_free(app->conf);
     free(app->read_buffer);
+    free(app->cipher_buffer);
+    certs_close(&s->listeners);
     uv_loop_close(&s->loop);
 }
 
