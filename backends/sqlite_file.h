@@ -52,6 +52,11 @@ static inline bool file_key_eq(struct file_key a, struct file_key b)
       "SELECT duration_ns, stored_ns, n_samples, typeset, totals, main_type, format, trace, original_bytes"            \
       " FROM profile WHERE id = ?1")                                                                                   \
     X(GET_BODY, "SELECT body FROM body WHERE id = ?1")                                                                 \
+    X(EACH_PROFILE,                                                                                                    \
+      "SELECT p.boot, p.grp, p.place, p.service, p.time_ns, p.content, p.has_identity, p.series, p.duration_ns,"       \
+      " p.n_samples, p.totals, p.main_type, p.format, p.trace, p.original_bytes, s.name, s.spy, s.labels, t.types,"    \
+      " v.project, v.name, b.body FROM profile p JOIN series s ON s.id = p.series JOIN typeset t ON t.id = p.typeset"  \
+      " JOIN service v ON v.id = p.service JOIN body b ON b.id = p.id ORDER BY p.boot, p.grp, p.place")                \
     X(GET_ORIGINAL, "SELECT segment, segment_at FROM profile WHERE id = ?1")
 enum file_statement {
 #define X(name, text) FILE_##name,

@@ -67,6 +67,9 @@ struct symframe {
 uint32_t symtab_stack(const struct symtab *t, uint64_t stack_id, const struct symframe **out, uint32_t cap);
 /* Every frame that is defined, by number from 0; NULL: no more. */
 const struct symframe *symtab_frame(const struct symtab *t, size_t i);
+/* The definitions of these stacks, as they came with a profile; unknown ones are left out. NULL: no memory. */
+struct symbols *symtab_pick(const struct symtab *t, const uint64_t *stacks, uint32_t n,
+                            const struct hash_key *k) MUST_CHECK;
 size_t symtab_bytes(const struct symtab *t);
 void symtab_free(struct symtab *t);
 

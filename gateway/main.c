@@ -8,6 +8,7 @@
 #include "conf/conf.h"
 #include "gateway/certs.h"
 #include "gateway/probe.h"
+#include "gateway/import.h"
 #include "gateway/scrape.h"
 #include "gateway/serve.h"
 
@@ -21,6 +22,7 @@ static const char usage_text[] =
     "[--print]\n"
     "  key list | key revoke --name N | key hash\n"
     "  migrate                    change the stores' schema (the embedded ones do it by themselves)\n"
+    "  import DIR                 carry what the embedded store in DIR (another data_dir) holds over into `samples`\n"
     "  healthcheck                ask a running gateway on this machine whether it is ready\n"
     "  version\n\n"
     "Without --config: FLAMEGATE_CONFIG, else the defaults. Exit codes: 0 good, 2 usage, 78 bad configuration, 1 "
@@ -120,6 +122,17 @@ static int migrate(const char *path)
     return EXIT_GOOD;
 }
 
+static int import(const char *path, const char *dir)
+{
+    struct conf *c = load(path);
+
+    if (!c)
+        return EXIT_CONFIG;
+    int code = import_run(c, dir);
+    conf_free(c);
+    return code;
+}
+
 static int run(const char *path, int argc, char **argv)
 {
     const char *command = argv[0];
@@ -128,6 +141,8 @@ static int run(const char *path, int argc, char **argv)
         return run_serve(path, argc, argv);
     if (strcmp(command, "key") == 0)
         return run_key(path, argc, argv);
+    if (strcmp(command, "import") == 0 && argc == 2)
+        return import(path, argv[1]);
     if (argc != 1)
         return usage(stderr);
     if (strcmp(command, "check-config") == 0)
