@@ -48,15 +48,26 @@ static const char *request_line_byte(struct lines *l, char c)
     }
 }
 
+/* What a line may not begin with. */
+static const char *start_wrong(char c)
+{
+    if (c == ' ' || c == '\t')
+        return "a folded line";
+    return c == ':' ? "a header without a name" : NULL;
+}
+
 static const char *ends(const struct lines *l, const char *p, size_t n)
 {
-    if (n && l->where == FIELDS && l->last == '\n' && (p[0] == ' ' || p[0] == '\t'))
-        return "a folded line";
+    const char *wrong = n && l->where == FIELDS && l->last == '\n' ? start_wrong(p[0]) : NULL;
+
+    if (wrong)
+        return wrong;
     for (const char *lf = p, *end = p + n; lf < end && (lf = memchr(lf, '\n', (size_t)(end - lf))); lf++) {
         if ((lf > p ? lf[-1] : l->last) != '\r')
             return "a line ends in a bare LF";
-        if (lf + 1 < end && (lf[1] == ' ' || lf[1] == '\t'))
-            return "a folded line";
+        wrong = lf + 1 < end ? start_wrong(lf[1]) : NULL;
+        if (wrong)
+            return wrong;
     }
     return NULL;
 }

@@ -83,10 +83,15 @@ static bool read_patience(const struct head *h, uint64_t *ms)
 static enum err check_headers(struct request *r, struct fault *f)
 {
     const struct head *h = r->head;
-    struct str expect = head_get(h, STR("expect"));
+    const struct header *x;
+    uint32_t from = 0, types = 0;
 
-    if (expect.len && !str_eq_nocase(expect, STR("100-continue")))
-        return fault_set(f, E_EXPECTATION_FAILED, NULL);
+    while ((x = head_next(h, STR("expect"), &from)))
+        if (x->value.len && !str_eq_nocase(x->value, STR("100-continue")))
+            return fault_set(f, E_EXPECTATION_FAILED, NULL);
+    for (from = 0; head_next(h, STR("content-type"), &from);)
+        if (++types > 1)
+            return fault_set(f, E_BAD_REQUEST, "more than one Content-Type");
     if (!read_patience(h, &r->patience_ms))
         return fault_set(f, E_BAD_REQUEST, "Connect-Timeout-Ms must be a number of at most ten digits");
     if (h->length > r->limits.body)
