@@ -7,8 +7,8 @@
 #include "auth/key_command.h"
 #include "conf/conf.h"
 #include "gateway/certs.h"
-#include "gateway/probe.h"
 #include "gateway/import.h"
+#include "gateway/probe.h"
 #include "gateway/scrape.h"
 #include "gateway/serve.h"
 
