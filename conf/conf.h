@@ -57,7 +57,8 @@ struct conf {
     struct limits limits;
     uint32_t max_head_bytes, max_headers, max_connections; /* limits.head, limits.headers, limits.connections */
     uint64_t head_ms, body_ms, idle_ms, write_ms, admission_ms, query_ms; /* timeouts.* */
-    uint64_t drain_ms;
+    uint64_t drain_ms, shutdown_ms, max_age_ms;
+    uint32_t max_requests; /* of a connection; 0: any number */
     unsigned roles;
     bool migrate_auto;
     uint64_t spool_after_ms, spool_max_bytes;

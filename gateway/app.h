@@ -35,6 +35,7 @@ struct app {
     struct turn turn;
     struct metrics metrics;
     struct conn *conns;
+    size_t descriptors;         /* that the process may have */
     size_t n_conns, n_requests; /* alive; a request may outlive its connection */
     char *cipher_buffer;        /* SECURE_READ_BYTES; NULL without a TLS listener, as is the next one */
     struct lane *tls_lane;

@@ -16,6 +16,8 @@
 
 enum {
     LINGER_MS = 2000,
+    JITTER = 200,         /* per mille, in all */
+    FRESH_NS = 500000000, /* who has just come is about to send */
     PACE_BYTES = 640 << 10,
     ACK_MS = 500, /* kernels acknowledge sooner */
 };
@@ -79,6 +81,15 @@ void conn_set_state(struct conn *c, enum conn_state to)
         uv_timer_stop(&c->timer);
     if (to == CONN_BODY && c->reading)
         conn_arm_body(c);
+}
+
+/* Its last answer: new replicas get no connections as long as old ones are kept. */
+static bool aged(const struct conn *c)
+{
+    const struct conf *k = c->app->conf;
+    uint64_t age = k->max_age_ms * (1000 - JITTER / 2 + c->jitter) / 1000;
+
+    return (age && uv_now(c->app->loop) - c->accepted_ms >= age) || (k->max_requests && c->answers >= k->max_requests);
 }
 
 static void conn_free(struct conn *c)
@@ -246,8 +257,9 @@ void conn_reply(struct conn *c, struct reply *r, bool close)
     ASSERT(c->state != CONN_REPLY);
     c->reply = *r;
     *r = (struct reply){0};
+    c->answers++;
     c->close_after = close || !whole || !c->request || !c->request->head->keep_alive || c->request->head->minor == 0 ||
-                     c->app->draining;
+                     c->app->draining || aged(c);
     if (!reply_render(&c->reply, app_now_ns() / 1000000000, c->close_after, &c->reply_head)) {
         conn_close(c, CLOSE_ERROR, false);
         return;
@@ -384,6 +396,8 @@ static void set_up(struct conn *c, struct app *app, enum route_where where)
     c->entry.run = on_turn;
     c->state = CONN_HEAD;
     c->request_ns = uv_hrtime();
+    c->accepted_ms = uv_now(app->loop);
+    c->jitter = (unsigned)(c->request_ns % (JITTER + 1));
     c->tcp.data = c->timer.data = c;
     c->next = app->conns;
     if (app->conns)
@@ -417,7 +431,7 @@ bool conn_accept(struct listener *l)
     uv_tcp_nodelay(&c->tcp, 1);
     if (!ok) {
         conn_close(c, CLOSE_ERROR, false);
-        return false;
+        return true;
     }
     if (!peer_open(&c->peer, app->conf, &c->tcp, l->proxy_protocol)) {
         conn_close(c, CLOSE_PROXY, false);
@@ -432,11 +446,24 @@ bool conn_accept(struct listener *l)
     return true;
 }
 
+/* Nothing is under way, and nothing on its way. */
+static bool resting(const struct conn *c)
+{
+    uv_os_fd_t fd;
+    int unread = 0;
+
+    if (c->state == CONN_HEAD)
+        return !c->counted && uv_hrtime() - c->request_ns > FRESH_NS;
+    if (c->state != CONN_IDLE)
+        return false;
+    return uv_fileno((const uv_handle_t *)&c->tcp, &fd) != 0 || ioctl(fd, FIONREAD, &unread) != 0 || unread == 0;
+}
+
 void conn_close_all(struct app *app, bool all)
 {
     for (struct conn *c = app->conns, *next; c; c = next) {
         next = c->next;
-        if (all || c->state == CONN_IDLE || (c->state == CONN_HEAD && !c->counted))
+        if (all || resting(c))
             conn_close(c, CLOSE_SHUTDOWN, false);
     }
 }

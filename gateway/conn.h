@@ -26,7 +26,7 @@ struct told;
 
 struct listener;
 
-/* Accepts one connection from the listener. false: it could not. */
+/* Accepts one connection from the listener. false: no memory, it still waits there. */
 bool conn_accept(struct listener *l) MUST_CHECK;
 /* The other end: of the socket, or, once the PROXY header of such a listener has come, whom that names. */
 const struct address *conn_address(const struct conn *c);

@@ -25,6 +25,9 @@ struct conn {
     bool body_ended;  /* the parser has seen the end of this message */
     bool close_after; /* behind the answer under way */
     bool counted;     /* this request is in requests_received */
+    uint32_t answers;
+    uint64_t accepted_ms;
+    unsigned jitter; /* per mille of max_connection_age, so that those that came together do not leave together */
     struct peer peer;
     struct secure *secure; /* NULL: in the clear */
     struct http *http;

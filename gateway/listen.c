@@ -1,6 +1,7 @@
 /* Listening sockets. */
 #include "gateway/listen.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -8,17 +9,59 @@
 #include "gateway/certs.h"
 #include "gateway/conn.h"
 #include "gateway/log.h"
+#include "gateway/notify.h"
 
-enum { BACKLOG = 1024 };
+enum {
+    BACKLOG = 1024,
+    DESCRIPTORS_KEPT = 48, /* for the stores' files, the admin listener, reloading */
+    TELL_MS = 30000,
+    FIRST_SOCKET = 3, /* of systemd's */
+};
+
+/* Whether so few descriptors are left that stores and whoever looks after the process need them. */
+static bool descriptors_short(const struct app *app)
+{
+    if (app->n_conns < app->descriptors / 2)
+        return false;
+    int lowest = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (lowest >= 0)
+        close(lowest);
+    return lowest < 0 || (size_t)lowest + DESCRIPTORS_KEPT >= app->descriptors;
+}
+
+/* The events that come in crowds are counted each, and logged now and then. */
+static bool tell(struct listener *l)
+{
+    uint64_t now = uv_now(l->app->loop);
+    bool due = !l->told_ms || now - l->told_ms > TELL_MS;
+
+    if (due)
+        l->told_ms = now;
+    return due;
+}
+
+static void hold(struct listener *l, const char *why)
+{
+    l->app->metrics.plain[M_accept_held] += !l->held;
+    l->held = true;
+    if (tell(l))
+        log_at(LOG_WARN, "new connections wait", LOG_TEXT("address", l->address), LOG_TEXT("why", why),
+               LOG_NUM("connections", l->app->n_conns));
+}
 
 static void take(struct listener *l)
 {
     struct app *app = l->app;
+    bool client = l->where == ROUTE_PUBLIC; /* whoever looks after the process gets in always */
 
-    /* Whoever looks after the process gets in even then. */
-    l->held = l->where == ROUTE_PUBLIC && app->n_conns >= app->conf->max_connections;
-    if (!l->held && !conn_accept(l))
-        log_at(LOG_WARN, "accept failed", LOG_TEXT("address", l->address));
+    if (client && app->n_conns >= app->conf->max_connections)
+        hold(l, "limits.connections");
+    else if (client && descriptors_short(app))
+        hold(l, "file descriptors");
+    else if (!conn_accept(l))
+        hold(l, "memory");
+    else
+        l->held = false;
 }
 
 /* libuv stops polling a listener whose connection was not accepted: that is the brake. */
@@ -26,9 +69,12 @@ static void on_connection(uv_stream_t *s, int status)
 {
     struct listener *l = s->data;
 
-    if (status == 0)
+    if (status == 0) {
         take(l);
-    else
+        return;
+    }
+    l->app->metrics.plain[M_accept_errors]++;
+    if (tell(l))
         log_at(LOG_WARN, "accept failed", LOG_TEXT("address", l->address), LOG_TEXT("why", uv_strerror(status)));
 }
 
@@ -71,6 +117,14 @@ static void name(struct listener *l)
     snprintf(l->address, sizeof l->address, ss.ss_family == AF_INET6 ? "[%s]:%u" : "%s:%u", host, port);
 }
 
+/* systemd's sockets are taken in the order of the configuration, the admin listener's last. */
+static int bind_or_inherit(struct listener *l, size_t nth, const struct sockaddr_storage *ss)
+{
+    if (nth < (size_t)notify_sockets())
+        return uv_tcp_open(&l->tcp, FIRST_SOCKET + (int)nth);
+    return uv_tcp_bind(&l->tcp, (const struct sockaddr *)ss, 0);
+}
+
 /* nth: of the list, for clients. */
 static bool start_one(struct listeners *all, struct app *app, const struct conf_address *a, enum route_where where,
                       size_t nth)
@@ -90,7 +144,7 @@ static bool start_one(struct listeners *all, struct app *app, const struct conf_
         all->n++;
         l->open = true;
         l->tcp.data = l;
-        e = uv_tcp_bind(&l->tcp, (struct sockaddr *)&ss, 0);
+        e = bind_or_inherit(l, all->n - 1, &ss);
     }
     if (e == 0)
         e = uv_listen((uv_stream_t *)&l->tcp, BACKLOG, on_connection);

@@ -14,6 +14,7 @@ struct listener {
     struct tls_context *tls; /* NULL: in the clear */
     struct tls_row *row;     /* its metrics */
     bool open, held;         /* held: a connection waits in the backlog */
+    uint64_t told_ms;        /* when it last logged that */
     char address[80];        /* host:port, with the port that it got */
 };
 struct listeners {
@@ -22,7 +23,7 @@ struct listeners {
 };
 /* Binds everything of the configuration. false: logged. */
 bool listen_start(struct listeners *l, struct app *app) MUST_CHECK;
-void listen_resume(struct listeners *l); /* a connection has closed */
+void listen_resume(struct listeners *l); /* a connection has closed, or some time has passed */
 void listen_stop(struct listeners *l);
 /* The first address of a kind, or "". */
 const char *listen_address(const struct listeners *l, enum route_where where);

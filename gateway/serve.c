@@ -1,7 +1,7 @@
 /*
  * The process. Start: ledger, lanes, store, then sockets. SIGTERM: not ready, still accepting for drain_delay, then no
- * listener, idle connections closed, what is under way finished, marks written, store closed, end. A second signal ends
- * it at once.
+ * listener, idle connections closed, what is under way finished within shutdown_timeout, marks written, store closed,
+ * end. A second signal ends it at once.
  */
 #include "gateway/serve.h"
 
@@ -19,6 +19,7 @@
 #include "gateway/ingest/submit.h"
 #include "gateway/listen.h"
 #include "gateway/log.h"
+#include "gateway/notify.h"
 #include "gateway/reload.h"
 #include "gateway/scrape.h"
 #include "gateway/secure.h"
@@ -28,7 +29,7 @@ enum {
     TICKS_PER_SECOND = 1000 / TICK_MS,
     TICKS_PER_LOOK = WATCH_LOOK_MS / TICK_MS,
     TICKS_PER_MINUTE = 60 * TICKS_PER_SECOND,
-    FORCE_MS = 30000, /* behind drain_delay: whoever is still there is cut */
+    STUCK_MS = 10000, /* behind shutdown_timeout */
     INGEST_QUEUE = 1024,
     QUERY_QUEUE = 64,
     QUERY_THREADS = 2,
@@ -42,7 +43,7 @@ struct server {
     struct reload reload;
     uv_signal_t on_term, on_int, on_hup;
     uv_timer_t tick, drain;
-    uint64_t ticks, last_tick_ns;
+    uint64_t ticks, last_tick_ns, watchdog_ms;
     bool closing_store;
     int exit_code;
 };
@@ -111,9 +112,20 @@ static void finish(struct server *s)
     log_at(LOG_INFO, "finishing", LOG_NUM("connections", s->app.n_conns));
 }
 
+/* A store that does not come back. */
+static void on_stuck(uv_timer_t *t)
+{
+    struct server *s = t->data;
+
+    log_at(LOG_ERROR, "ending without the store", LOG_NUM("requests", s->app.n_requests));
+    _exit(1);
+}
+
 static void on_force(uv_timer_t *t)
 {
     struct server *s = t->data;
+
+    uv_timer_start(t, on_stuck, STUCK_MS, 0);
 
     log_at(LOG_WARN, "cutting what is left", LOG_NUM("connections", s->app.n_conns));
     conn_close_all(&s->app, true);
@@ -124,7 +136,7 @@ static void on_drained(uv_timer_t *t)
     struct server *s = t->data;
 
     finish(s);
-    uv_timer_start(&s->drain, on_force, FORCE_MS, 0);
+    uv_timer_start(&s->drain, on_force, s->app.conf->shutdown_ms, 0);
 }
 
 static void on_end(uv_signal_t *h, int signum)
@@ -136,6 +148,7 @@ static void on_end(uv_signal_t *h, int signum)
         _exit(1);
     }
     s->app.draining = true;
+    notify("STOPPING=1");
     uint64_t ms = signum == SIGINT ? 0 : s->app.conf->drain_ms;
     log_at(LOG_INFO, "draining", LOG_NUM("signal", signum), LOG_NUM("delay_ms", ms));
     uv_timer_start(&s->drain, on_drained, ms, 0);
@@ -164,7 +177,10 @@ static void on_tick(uv_timer_t *t)
         reload_tick(&s->reload);
     if (s->ticks % TICKS_PER_SECOND == 0) {
         submit_tick(app->submit);
+        listen_resume(&s->listeners);
     }
+    if (s->watchdog_ms && s->ticks % (s->watchdog_ms / TICK_MS + 1) == 0)
+        notify("WATCHDOG=1");
     if (s->ticks % TICKS_PER_MINUTE == 0 && !s->closing_store)
         app->backend->write->expire(app->store, app_now_ns());
     if (app->finishing)
@@ -173,8 +189,9 @@ static void on_tick(uv_timer_t *t)
 }
 
 /* Memory that was used is used again, but what is large goes back, so that resident memory follows the ledger. */
-static void tune_process(const struct conf *c)
+static void tune_process(struct app *app)
 {
+    const struct conf *c = app->conf;
     struct rlimit l;
 
     mallopt(M_ARENA_MAX, 2);
@@ -184,6 +201,7 @@ static void tune_process(const struct conf *c)
     if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
         l.rlim_cur = l.rlim_max;
         setrlimit(RLIMIT_NOFILE, &l);
+        app->descriptors = l.rlim_cur;
         if (l.rlim_cur < c->max_connections + 64)
             log_at(LOG_WARN, "fewer file descriptors than limits.connections", LOG_NUM("descriptors", l.rlim_cur));
     }
@@ -325,11 +343,13 @@ int serve(struct conf *conf, const char *conf_path, const char *port_file)
     s.app.loop = &s.loop;
     s.app.conf = conf;
     log_setup(conf->log_level, conf->log_format == LOG_JSON);
-    tune_process(conf);
+    tune_process(&s.app);
     if (uv_loop_init(&s.loop) != 0 || !start(&s, conf_path, port_file))
         return 1;
     log_at(LOG_INFO, "serving", LOG_TEXT("version", GATEWAY_VERSION), LOG_TEXT("samples", s.app.backend->write->scheme),
            LOG_NUM("pid", getpid()));
+    notify("READY=1");
+    s.watchdog_ms = notify_watchdog_ms();
     uv_run(&s.loop, UV_RUN_DEFAULT);
     take_down(&s);
     log_at(LOG_INFO, "ended", LOG_NUM("code", s.exit_code));

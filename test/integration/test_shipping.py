@@ -48,10 +48,10 @@ def seconds(text):
 
 
 def stopping(config):
-    """The longest that a stop may take before the store closes."""
-    default = re.search(r'"drain_delay", drain_ms, drain_ms, "(\w+)"', read("conf/options.def")).group(1)
-    force = int(re.search(r"FORCE_MS = (\d+)", read("gateway/serve.c")).group(1)) / 1000
-    return seconds(config.get("drain_delay", default)) + force
+    """The longest that a stop may take."""
+    default = lambda name: re.search(r'"%s", \w+, \w+, "(\w+)"' % name, read("conf/options.def")).group(1)
+    stuck = int(re.search(r"STUCK_MS = (\d+)", read("gateway/serve.c")).group(1)) / 1000
+    return sum(seconds(config.get(name, default(name))) for name in ("drain_delay", "shutdown_timeout")) + stuck
 
 
 def mebibytes(text):
