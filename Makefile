@@ -20,7 +20,7 @@ PACKAGES := gcc libc6-dev make git ca-certificates curl \
 	libuv1-dev libisal-dev libdeflate-dev libzstd-dev libjansson-dev libyaml-dev libsodium-dev libpcre2-dev libsqlite3-dev libpq-dev libssl-dev libxxhash-dev node-llhttp \
 	libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 nanopb libnanopb-dev protobuf-compiler \
 	python3 python3-pytest python3-pytest-xdist python3-requests python3-yaml python3-jsonschema python3-protobuf python3-venv python3-pip \
-	sqlite3 postgresql pgbouncer zstd nginx-light haproxy procps faketime
+	sqlite3 postgresql pgbouncer zstd nginx-light libnginx-mod-stream haproxy procps faketime
 SUDO     := $(if $(filter 0,$(shell id -u)),,sudo)
 
 all: $(BUILD)/flamegate
