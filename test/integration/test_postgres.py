@@ -250,18 +250,38 @@ def test_impatient_clients_of_a_database_that_stands_still(make_gate, server):
         gate.until(lambda: counted(gate), load.sent)
 
 
-def test_four_that_start_at_once(make_gate, server):
-    """An empty database and four gateways: one schema, nobody fails."""
+def test_ten_that_start_at_once(make_gate, server):
+    """An empty database and ten gateways: one schema, nobody fails."""
     first = make_gate(samples=server.create(), start=False)
     os.makedirs(os.path.join(first.dir, "data"), exist_ok=True)
     with open(os.path.join(first.dir, "data", "hash.key"), "w") as f:
-        f.write("a made-up key for four replicas\n")
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        others = list(pool.map(lambda i: first.start() if i == 0 else twin(make_gate, first), range(4)))
-    for gate in others:
-        gate.until(lambda: ready(gate), 200)
+        f.write("a made-up key for ten replicas\n")
+    with concurrent.futures.ThreadPoolExecutor(10) as pool:
+        gates = list(pool.map(lambda i: first.start() if i == 0 else twin(make_gate, first), range(10)))
+    for gate in gates:
+        gate.until(lambda: ready(gate), 200, 15)
         assert gate.ingest(simple(value=1, time_ns=0).gz()).status == 200
-    first.until(lambda: total(first), 4)
+    first.until(lambda: total(first), 10)
+
+
+def test_cold_symbols_at_three_replicas(make_gate, server):
+    """All three meet the same new stacks at the same time, and write them: nobody waits for another's lock in a circle."""
+    first = make_gate(samples=server.create())
+    gates = [first, twin(make_gate, first), twin(make_gate, first)]
+
+    def send(i):
+        round_, gate = divmod(i, 3)
+        p = Pprof(types=(("cpu", "nanoseconds"),), time_ns=0)
+        for stack in range(400):
+            p.add(["main", "r%d" % round_, "s%d" % (stack * 7 % 400), "leaf%d" % (stack % 50)], [1 + i])
+        return gates[gate].ingest(p.gz(), name="cold%d" % (round_ % 2)).status
+
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        assert set(pool.map(send, range(90))) == {200}
+    deadlocks = int(server.ask("SELECT deadlocks FROM pg_stat_database WHERE datname = '%s'" % first.samples.rsplit("/", 1)[1])[0])
+    print("deadlocks: %d" % deadlocks)
+    assert deadlocks == 0
+    first.until(lambda: sum(total(first, "cold%d" % i) for i in range(2)), sum(400 * (1 + i) for i in range(90)))
 
 
 def test_another_hash_key_refuses_to_start(make_gate, server):
