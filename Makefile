@@ -53,6 +53,14 @@ fuzz: setup
 	@$(MAKE) --no-print-directory -j$(JOBS) FUZZ=1 SAN=address,undefined CC=clang-14 replays
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} test/fuzz/run.sh build/fuzz/address-undefined/test/fuzz
 
+# Long forms of integration tests: everything at once for ten minutes; ten rolling restarts; noise on all sockets of a binary with sanitizers for five minutes.
+soak rollouts: setup
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@SOAK_SECONDS=$${SOAK_SECONDS:-600} ROLLOUTS=$${ROLLOUTS:-10} FLAMEGATE=$(CURDIR)/$(BUILD)/flamegate $(PYTHON) -m pytest -q -s -p no:cacheprovider test/integration/test_$(@:rollouts=rollout).py
+fuzz-server: setup
+	@$(MAKE) --no-print-directory -j$(JOBS) SAN=address,undefined all
+	@NOISE_SECONDS=$${NOISE_SECONDS:-300} ASAN_OPTIONS=allocator_may_return_null=1 FLAMEGATE=$(CURDIR)/build/address-undefined/flamegate $(PYTHON) -m pytest -q -s -p no:cacheprovider test/integration/test_noise.py
+
 bench: setup
 	@$(MAKE) --no-print-directory -j$(JOBS) all
 	@bench/run.sh
@@ -127,5 +135,5 @@ $(BUILD)/test/fuzz/fuzz_%: $(BUILD)/test/fuzz/fuzz_%.o $(if $(FUZZ),,$(BUILD)/te
 	@$(call link,$(filter %.o,$^),$(SUPPORT) $(call fuzzed,$*)) $(if $(FUZZ),-fsanitize=fuzzer) -lprotobuf-nanopb -o $@
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all run test setup lint fuzz bench clean unit-tests replays
+.PHONY: all run test setup lint fuzz fuzz-server soak rollouts bench clean unit-tests replays
 .SECONDARY:

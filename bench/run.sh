@@ -1,7 +1,7 @@
 #!/bin/sh
 # One table: what an upload costs, stage by stage and as a whole, beside what this machine needs at least for the same bytes.
 # Medians of several rounds in which all contenders take turns, so that what else the machine does hits all of them alike.
-# usage: run.sh [parts] [costs] [durable] [lag] [ready]; all of them without arguments. BENCH_QUICK=1: one short round.
+# usage: run.sh [parts] [costs] [durable] [lag] [idle] [ready]; all of them without arguments. BENCH_QUICK=1: one short round.
 # Writes to build/bench only; talks to 127.0.0.1 only; every load ends by itself.
 set -eu
 cd "$(dirname "$0")/.."
@@ -30,7 +30,8 @@ build() {
     $cc $flags bench/load.c bench/upload.c bench/server.c -ldeflate -o $out/load
     $cc $flags bench/inflate_floor.c bench/upload.c -lisal -ldeflate -o $out/inflate_floor
     $cc $flags bench/ready.c -o $out/ready
-    libraries="-luv -lisal -ldeflate -lzstd -ljansson -lyaml -lsodium -lpcre2-8 -lsqlite3 -lpq -lpthread -lm"
+    $cc $flags bench/idle.c bench/server.c -lssl -lcrypto -o $out/idle
+    libraries="-luv -lisal -ldeflate -lzstd -ljansson -lyaml -lsodium -lpcre2-8 -lsqlite3 -lpq -lssl -lcrypto -lpthread -lm"
     [ ! -e bench/stages.c ] || $cc $flags bench/stages.c build/codecs.a $libraries -o $out/stages
     [ ! -e bench/store.c ] || $cc $flags bench/store.c build/backends.a build/codecs.a $libraries -o $out/store
     $python bench/bodies.py $out/bodies ${BENCH_BODIES:-} >$out/bodies.log
@@ -46,7 +47,7 @@ gate_start() {
     rm -rf $out/data-$1 $out/$1.ports
     mkdir -p $out/data-$1
     cat >$out/$1.yaml <<EOF
-listen: 127.0.0.1:0
+listen: ${gate_listen:-127.0.0.1:0}
 admin: 127.0.0.1:0
 data_dir: $out/data-$1
 keys_file: $out/data-$1/keys.yaml
@@ -158,6 +159,19 @@ lag() { # STORE: the loop's lag while four clients send 16 MiB each and a fifth 
     stop
 }
 
+# What a kept connection costs in resident memory, in the clear and with TLS.
+idle() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout $out/tls.key -out $out/tls.pem -days 30 -subj /CN=localhost 2>/dev/null
+    for kind in plain tls; do
+        say "$many idle connections, $kind"
+        [ $kind = plain ] || gate_listen="{address: 127.0.0.1:0, tls: {cert_file: $out/tls.pem, key_file: $out/tls.key}}"
+        gate_start idle null: "$on_second"
+        $on_first $out/idle ${gate_at#*:} $many $gate_pid $kind idle/$kind >>$results || echo "{\"label\":\"idle/$kind\",\"failed\":true}" >>$results
+        gate_listen=
+        stop
+    done
+}
+
 ready() {
     say "start"
     gate_start ready sqlite: ""
@@ -185,10 +199,10 @@ build
 : >$results
 rm -f $out/lag-*
 [ -x "$gate" ] || { echo "bench: $gate is missing: make all"; exit 1; }
-for section in ${*:-parts costs durable lag ready}; do
+for section in ${*:-parts costs durable lag idle ready}; do
     case $section in
     lag) lag null; lag sqlite ;;
-    parts | costs | durable | ready) $section ;;
+    parts | costs | durable | idle | ready) $section ;;
     *) echo "bench: no section $section"; exit 2 ;;
     esac
 done

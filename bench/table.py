@@ -143,6 +143,10 @@ def main():
         sqlite_goals(r)
     if "small/null" in r.runs:
         lag_goals(r)
+    for kind, goal in (("plain", 8192), ("tls", None)):
+        if "idle/" + kind in r.runs:
+            line("%s idle connections, %s: bytes of memory each" % (show(r.median("idle/" + kind, "connections")), kind), r.median("idle/" + kind), "%.0f", goal)
+            line("    opened and asked once, per second", r.median("idle/" + kind, "per_second"), "%.0f")
     if "ready" in r.runs:
         line("ready after exec, ms", r.median("ready"), "%.1f", 100)
     failures = list(r.failures())

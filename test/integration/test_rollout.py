@@ -1,0 +1,154 @@
+"""Two replicas on one PostgreSQL behind HAProxy with the configuration of conf/: they are restarted one after the other, under load, and
+with a new configuration every second; no client sees any of it, and everything that was acknowledged is there. ROLLOUTS=10 for the long form."""
+
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from gate import ROOT
+
+ROLLOUTS = int(os.environ.get("ROLLOUTS", "2"))
+CLIENTS = 6
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Proxy:
+    def __init__(self, folder, gates):
+        with open(os.path.join(ROOT, "conf", "haproxy.cfg")) as f:
+            text = f.read()
+        self.port, stats = free_port(), os.path.join(str(folder), "stats")
+        servers = "".join("    server f%d 127.0.0.1:%d\n" % (i, g.address[1]) for i, g in enumerate(gates))
+        for old, new in (("bind :80", "bind 127.0.0.1:%d" % self.port), ("inter 2s", "inter 100ms"), (re.search(r"    server .*\n", text).group(), servers)):
+            assert old in text
+            text = text.replace(old, new)
+        path = os.path.join(str(folder), "haproxy.cfg")
+        with open(path, "w") as f:
+            f.write("global\n    stats socket %s\n" % stats + text)
+        self.stats = stats
+        self.process = subprocess.Popen(["haproxy", "-db", "-f", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def up(self):
+        """Which servers it sends requests to."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(5)
+            try:
+                s.connect(self.stats)
+            except OSError:
+                return []
+            s.sendall(b"show stat\n")
+            text = b"".join(iter(lambda: s.recv(1 << 16), b"")).decode()
+        return [row.split(",")[1] for row in text.splitlines() if row.startswith("flamegate,f") and row.split(",")[17] == "UP"]
+
+    def wait(self, wanted, within=10):
+        until = time.monotonic() + within
+        while self.up() != wanted:
+            assert time.monotonic() < until, (self.up(), wanted)
+            time.sleep(0.02)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Load:
+    """Clients with a connection each, as long as it lasts; whatever is not a 200 is an error."""
+
+    def __init__(self, port, key):
+        self.port, self.key = port, key
+        self.errors, self.acknowledged, self.stopping = [], 0, False
+        self.threads = [threading.Thread(target=self.run, args=(n,)) for n in range(CLIENTS)]
+        for t in self.threads:
+            t.start()
+
+    def run(self, n):
+        c, i = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20), 0
+        while not self.stopping:
+            i += 1
+            try:
+                c.request("POST", "/ingest?name=shop&format=folded", b"main;c%d;i%d 1\n" % (n, i), {"x-flamegate-token": self.key})
+                r = c.getresponse()
+                body = r.read()
+                if r.status != 200:
+                    self.errors.append((r.status, body))
+                else:
+                    self.acknowledged += 1
+            except (OSError, http.client.HTTPException) as e:
+                self.errors.append(repr(e))
+                c.close()
+            time.sleep(0.003)
+
+    def stop(self):
+        self.stopping = True
+        for t in self.threads:
+            t.join()
+
+
+@pytest.fixture
+def replicas(make_gate, postgres, tmp_path):
+    store = postgres.create()
+    made = []
+    for i in range(2):
+        shared = "keys_file: %s\nhash_key_file: %s\n" % (made[0].keys_file, os.path.join(made[0].dir, "data", "hash.key")) if made else ""
+        port = free_port()
+        gate = make_gate("listen: 127.0.0.1:%d\ndrain_delay: 600ms\nmax_connection_age: 2s\n%s" % (port, shared), samples=store, keys=not made)
+        made.append(gate)
+    proxy = Proxy(tmp_path, made)
+    try:
+        proxy.wait(["f0", "f1"])
+        yield made, proxy
+    finally:
+        proxy.stop()
+
+
+@pytest.mark.parametrize("reloading", [False, True])
+def test_rolling_restart(replicas, reloading):
+    gates, proxy = replicas
+    load = Load(proxy.port, gates[0].key)
+    done = threading.Event()
+
+    def reload():
+        text, i = {g: open(g.conf_file).read() for g in gates}, 0
+        while not done.wait(1):
+            i += 1
+            for g in gates:
+                with open(g.conf_file, "w") as f:
+                    f.write(text[g] + "limits: {depth: %d}\n" % (500 + i))
+                if i % 2 and g.process:  # the other times its watching must do
+                    g.process.send_signal(signal.SIGHUP)
+
+    other = threading.Thread(target=reload)
+    if reloading:
+        other.start()
+    try:
+        time.sleep(0.5)
+        for _ in range(ROLLOUTS):
+            for i, gate in enumerate(gates):
+                process, gate.process = gate.process, None  # no more reloads for this one
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(15) == 0
+                gate.start()
+                proxy.wait(["f0", "f1"])
+                time.sleep(0.2)
+        time.sleep(0.3)
+    finally:
+        done.set()
+        load.stop()
+        if reloading:
+            other.join()
+    assert not load.errors, (len(load.errors), load.errors[:5])
+    assert load.acknowledged > 200 * ROLLOUTS
+    gates[0].until(lambda: gates[0].get("functions", service="shop")["profiles"], load.acknowledged)
+    if reloading:
+        assert all(g.log().count("configuration reloaded") >= 2 and "not reloaded" not in g.log() for g in gates)
