@@ -7,6 +7,7 @@
 
 enum {
     PIECE_BYTES = 64 << 10,   /* of an answer, encrypted and written at once */
+    SESSION_BYTES = 14 << 10, /* what the library holds for a session at rest; measured */
     UNREAD_BYTES = 128 << 10, /* a client that makes us write, as by key updates, and does not read is cut */
 };
 
@@ -116,7 +117,7 @@ void secure_end(struct secure *s)
 
 static void free_all(struct secure *s)
 {
-    ledger_charge(&s->app->ledger, LEDGER_connections, -(int64_t)s->in.cap);
+    ledger_charge(&s->app->ledger, LEDGER_connections, -(int64_t)s->in.cap - SESSION_BYTES);
     buf_free(&s->in);
     tls_free(&s->tls);
     free(s);
@@ -223,6 +224,7 @@ struct secure *secure_new(struct app *app, struct conn *c, struct tls_context *c
     s->conn = c;
     s->step.work = compute;
     s->step.done = on_computed;
+    ledger_charge(&app->ledger, LEDGER_connections, SESSION_BYTES);
     return s;
 }
 

@@ -1,9 +1,12 @@
 """Two replicas on one PostgreSQL behind HAProxy with the configuration of conf/: they are restarted one after the other, under load, and
-with a new configuration every second; no client sees any of it, and everything that was acknowledged is there. ROLLOUTS=10 for the long form."""
+once with TLS behind the proxy and a new configuration and certificate every second; no client sees any of it, and everything that was
+acknowledged is there. ROLLOUTS=10 for the long form (`make rollouts`)."""
 
 import http.client
+import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,10 +15,20 @@ import time
 
 import pytest
 
+from certs import Authority
 from gate import ROOT
 
 ROLLOUTS = int(os.environ.get("ROLLOUTS", "2"))
 CLIENTS = 6
+
+
+def reader(port, key):
+    """How many profiles the two have between them."""
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    c.request("GET", "/api/v1/functions?service=shop", headers={"x-flamegate-token": key})
+    answer = json.loads(c.getresponse().read())
+    c.close()
+    return answer["profiles"]
 
 
 def free_port():
@@ -25,11 +38,11 @@ def free_port():
 
 
 class Proxy:
-    def __init__(self, folder, gates):
+    def __init__(self, folder, gates, tls):
         with open(os.path.join(ROOT, "conf", "haproxy.cfg")) as f:
             text = f.read()
         self.port, stats = free_port(), os.path.join(str(folder), "stats")
-        servers = "".join("    server f%d 127.0.0.1:%d\n" % (i, g.address[1]) for i, g in enumerate(gates))
+        servers = "".join("    server f%d 127.0.0.1:%d%s\n" % (i, g.address[1], " ssl verify none" if tls else "") for i, g in enumerate(gates))
         for old, new in (("bind :80", "bind 127.0.0.1:%d" % self.port), ("inter 2s", "inter 100ms"), (re.search(r"    server .*\n", text).group(), servers)):
             assert old in text
             text = text.replace(old, new)
@@ -95,26 +108,44 @@ class Load:
             t.join()
 
 
-@pytest.fixture
-def replicas(make_gate, postgres, tmp_path):
+class Certificates:
+    """Two pairs, and a link to one of them that moves."""
+
+    def __init__(self, folder):
+        authority = Authority(folder, "ours")
+        for i in range(2):
+            pair = authority.sign("server%d" % i)
+            os.mkdir(folder / str(i))
+            shutil.copy(pair[0], folder / str(i) / "tls.crt"), shutil.copy(pair[1], folder / str(i) / "tls.key")
+        self.folder, self.now = folder, 1
+        self.change()
+
+    def change(self):
+        self.now = 1 - self.now
+        os.symlink(str(self.now), self.folder / "next")
+        os.rename(self.folder / "next", self.folder / "data")
+
+
+@pytest.fixture(params=["plain", "tls"])
+def replicas(make_gate, postgres, tmp_path, request):
     store = postgres.create()
-    made = []
+    made, certificates = [], Certificates(tmp_path) if request.param == "tls" else None
+    form = "listen: {address: 127.0.0.1:%%d, tls: {cert_file: %s/data/tls.crt, key_file: %s/data/tls.key}}\n" % (tmp_path, tmp_path) if certificates else "listen: 127.0.0.1:%d\n"
     for i in range(2):
         shared = "keys_file: %s\nhash_key_file: %s\n" % (made[0].keys_file, os.path.join(made[0].dir, "data", "hash.key")) if made else ""
-        port = free_port()
-        gate = make_gate("listen: 127.0.0.1:%d\ndrain_delay: 600ms\nmax_connection_age: 2s\n%s" % (port, shared), samples=store, keys=not made)
+        gate = make_gate(form % free_port() + "drain_delay: 600ms\nmax_connection_age: 2s\n" + shared, samples=store, keys=not made)
         made.append(gate)
-    proxy = Proxy(tmp_path, made)
+    proxy = Proxy(tmp_path, made, certificates)
     try:
         proxy.wait(["f0", "f1"])
-        yield made, proxy
+        yield made, proxy, certificates
     finally:
         proxy.stop()
 
 
-@pytest.mark.parametrize("reloading", [False, True])
-def test_rolling_restart(replicas, reloading):
-    gates, proxy = replicas
+def test_rolling_restart(replicas):
+    gates, proxy, certificates = replicas
+    reloading = certificates is not None
     load = Load(proxy.port, gates[0].key)
     done = threading.Event()
 
@@ -122,6 +153,7 @@ def test_rolling_restart(replicas, reloading):
         text, i = {g: open(g.conf_file).read() for g in gates}, 0
         while not done.wait(1):
             i += 1
+            certificates.change()
             for g in gates:
                 with open(g.conf_file, "w") as f:
                     f.write(text[g] + "limits: {depth: %d}\n" % (500 + i))
@@ -149,6 +181,7 @@ def test_rolling_restart(replicas, reloading):
             other.join()
     assert not load.errors, (len(load.errors), load.errors[:5])
     assert load.acknowledged > 200 * ROLLOUTS
-    gates[0].until(lambda: gates[0].get("functions", service="shop")["profiles"], load.acknowledged)
+    get = lambda: reader(proxy.port, gates[0].reader)
+    gates[0].until(get, load.acknowledged)
     if reloading:
-        assert all(g.log().count("configuration reloaded") >= 2 and "not reloaded" not in g.log() for g in gates)
+        assert all(g.log().count("configuration reloaded") >= 2 and g.log().count("certificate loaded") >= 3 and "not reloaded" not in g.log() for g in gates)
