@@ -23,7 +23,8 @@ enum put_result {
     PUT_AGAIN /* the store is away or full: 503, or the spool */
 };
 
-/* Records that are committed together: one (class, day), one transaction. Whoever grouped them owns them. */
+/* Records that are committed together: one (class, day), one transaction. Whoever grouped them owns them; by the time
+ * of done the store may have exchanged some for equal ones. */
 struct group {
     struct record *records[GROUP_MAX];
     enum put_result results[GROUP_MAX]; /* set before done */
@@ -71,8 +72,10 @@ struct sample_store_ops {
 
 struct share_reader_ops; /* backends/shares.h */
 
-/* One implementation. shares: NULL where the store keeps none of its own. */
+/* One implementation. shares: NULL where the store keeps none of its own. remote: it may be away while this machine is
+ * well. */
 struct backend {
+    bool remote;
     const struct sample_store_ops *write;
     const struct sample_reader_ops *read;
     const struct share_reader_ops *shares;

@@ -48,6 +48,7 @@ struct groups {
     /* The group under way; rows answered up to `answered`. */
     struct group put;
     void *owners[GROUP_MAX];
+    size_t bytes[GROUP_MAX]; /* of the records that were submitted: the store may have given copies back */
     bool putting, answering;
     uint16_t answered;
 
@@ -207,6 +208,7 @@ static void close_group(struct groups *g)
         if (g->put.n && bytes > g->max_bytes)
             break;
         g->put.records[g->put.n] = r->record;
+        g->bytes[g->put.n] = r->record->bytes;
         g->owners[g->put.n++] = r->owner;
         *at = r->next;
         if (!*at)
@@ -232,7 +234,7 @@ static void answer(struct groups *g, struct groups_action *out)
         .owner = g->owners[i],
     };
     g->n_waiting--;
-    g->waiting_bytes -= r->bytes;
+    g->waiting_bytes -= g->bytes[i];
     if (out->result != PUT_STORED)
         decide(g, e, UINT64_C(1) << i, false, INT64_MIN);
     if (g->answered == g->put.n)

@@ -289,4 +289,4 @@ static const struct sample_reader_ops read_ops = {
     .symbols = pg_symbols,
     .original = pg_original,
 };
-const struct backend backend_postgres = {.write = &write_ops, .read = &read_ops};
+const struct backend backend_postgres = {.remote = true, .write = &write_ops, .read = &read_ops};

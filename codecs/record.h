@@ -47,6 +47,12 @@ struct record *record_seal(const struct profile *p, const struct record_origin *
 struct record *record_copy(const struct record *r) MUST_CHECK; /* NULL: no memory */
 void record_free(struct record *r);                            /* NULL is fine */
 
+/* All of it as bytes, symbols and original included; out->failed says whether memory ran out. */
+void record_pack(const struct record *r, struct buf *out);
+/* The next record off these bytes, in memory of its own. E_BAD_INPUT for anything else, E_NO_MEMORY. */
+struct unpack; /* codecs/pack.h */
+enum err record_unpack(struct unpack *u, struct record **out, struct fault *f) MUST_CHECK;
+
 /*
  * A body read back, in the given arena: a profile whose stacks are ids. Borrows nothing from `body`.
  * E_BAD_INPUT for anything that is not a whole body of ours; never reads outside of it.

@@ -25,6 +25,11 @@ struct symbols {
 struct symbols *symbols_seal(const struct profile *p, const struct hash_key *k) MUST_CHECK; /* NULL: no memory */
 void symbols_free(struct symbols *s);
 
+/* All of them as bytes, ids included; out->failed says whether memory ran out. */
+void symbols_pack(const struct symbols *s, struct buf *out);
+/* And back. E_BAD_INPUT for anything else, E_NO_MEMORY. */
+enum err symbols_unpack(struct str bytes, struct symbols **out, struct fault *f) MUST_CHECK;
+
 /* A set of ids: what a writer has stored, or wants. Open addressing, keyed already. */
 struct idset;
 struct idset *idset_new(void) MUST_CHECK;

@@ -26,9 +26,11 @@ struct app {
     struct keyring *keys; /* NULL: none could be read yet, everybody is refused */
     struct hash_key hash_key;
     const struct backend *backend;
-    struct sample_store *store;
-    bool shares;           /* function shares are kept beside the profiles */
-    struct submit *submit; /* records on their way into the store */
+    struct sample_store *store;           /* what queries read */
+    const struct sample_store_ops *write; /* of `sink`: the store itself, or a spool around it */
+    struct sample_store *sink, *spool;    /* spool: NULL where there is none */
+    bool shares;                          /* function shares are kept beside the profiles */
+    struct submit *submit;                /* records on their way into the store */
     struct admit *admit;
     struct lane *ingest_lane, *query_lane;
     struct ledger ledger;

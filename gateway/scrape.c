@@ -6,8 +6,29 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "backends/spool.h"
 #include "gateway/conn.h"
 #include "gateway/ingest/submit.h"
+
+static void fill_spool(struct app *app)
+{
+    uint64_t *g = app->metrics.plain;
+    struct spool_stats s = {0};
+
+    if (app->spool)
+        spool_stats(app->spool, &s);
+    g[M_spool_bytes] = s.bytes;
+    g[M_spool_groups] = s.groups;
+    g[M_spool_records] = s.records;
+    g[M_spool_full] = s.full;
+    g[M_spool_in_use] = s.in_use;
+    g[M_spool_corrupt] = s.corrupt;
+    g[M_spool_spooled] = s.outcomes[SPOOL_OUTCOME_spooled];
+    g[M_spool_replayed] = s.outcomes[SPOOL_OUTCOME_replayed];
+    g[M_spool_refused] = s.outcomes[SPOOL_OUTCOME_full];
+    g[M_spool_no_space] = s.outcomes[SPOOL_OUTCOME_no_space];
+    g[M_spool_failed] = s.outcomes[SPOOL_OUTCOME_failed];
+}
 
 static void fill_gauges(struct app *app)
 {
@@ -24,8 +45,9 @@ static void fill_gauges(struct app *app)
     g[M_ingest_capacity] = lane_capacity(app->ingest_lane);
     g[M_query_capacity] = lane_capacity(app->query_lane);
     g[M_store_healthy] = app->backend->write->healthy(app->store);
+    fill_spool(app);
     g[M_keys] = app->keys ? keyring_count(app->keys) : 0;
-    g[M_ready] = app->ready && !app->draining && g[M_store_healthy];
+    g[M_ready] = app->ready && !app->draining && app->write->healthy(app->sink);
 }
 
 /* The part of process_* that people have on their dashboards. */

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backends/spool.h"
 #include "gateway/certs.h"
 #include "gateway/conn.h"
 #include "gateway/hashkey.h"
@@ -94,7 +95,7 @@ static void check_finished(struct server *s)
     if (!app->finishing || s->closing_store || app->n_conns || app->n_requests || !submit_idle(app->submit))
         return;
     s->closing_store = true;
-    app->backend->write->close(app->store, on_store_closed, s);
+    app->write->close(app->sink, on_store_closed, s);
 }
 
 void app_conn_closed(struct app *app)
@@ -182,7 +183,7 @@ static void on_tick(uv_timer_t *t)
     if (s->watchdog_ms && s->ticks % (s->watchdog_ms / TICK_MS + 1) == 0)
         notify("WATCHDOG=1");
     if (s->ticks % TICKS_PER_MINUTE == 0 && !s->closing_store)
-        app->backend->write->expire(app->store, app_now_ns());
+        app->write->expire(app->sink, app_now_ns());
     if (app->finishing)
         conn_close_all(app, false);
     check_finished(s);
@@ -221,6 +222,29 @@ static bool choose_shares(struct app *app, struct fault *f)
     return true;
 }
 
+/* Where the store is away from this machine: what it cannot take now is kept here. */
+static bool open_spool(struct server *s, struct fault *f)
+{
+    struct app *app = &s->app;
+    struct buf dir = {0};
+
+    if (!app->backend->remote || !app->conf->spool_max_bytes)
+        return true;
+    buf_printf(&dir, "%s/spool", app->conf->data_dir);
+    buf_char(&dir, '\0');
+    struct spool_options o = {
+        .dir = dir.p, .after_ms = app->conf->spool_after_ms, .max_bytes = app->conf->spool_max_bytes};
+    struct sample_store *spool = dir.failed ? NULL : spool_open(&s->host, &o, app->backend->write, app->store, f);
+    if (dir.failed)
+        fault_set(f, E_NO_MEMORY, NULL);
+    buf_free(&dir);
+    if (!spool)
+        return false;
+    app->write = &spool_ops;
+    app->sink = app->spool = spool;
+    return true;
+}
+
 static bool open_store(struct server *s, struct fault *f)
 {
     struct app *app = &s->app;
@@ -244,8 +268,9 @@ static bool open_store(struct server *s, struct fault *f)
     if (!choose_shares(app, f))
         return false;
     s->host.shares = app->shares;
-    app->store = app->backend->write->open(&s->host, rest, f);
-    return app->store != NULL;
+    app->store = app->sink = app->backend->write->open(&s->host, rest, f);
+    app->write = app->backend->write;
+    return app->store && open_spool(s, f);
 }
 
 /* What only TLS listeners need. */
@@ -309,7 +334,7 @@ static bool start(struct server *s, const char *conf_path, const char *port_file
         log_at(LOG_ERROR, "cannot start", LOG_TEXT("why", f.text));
         return false;
     }
-    app->backend->write->expire(app->store, app_now_ns());
+    app->write->expire(app->sink, app_now_ns());
     reload_init(&s->reload, app, &s->listeners, conf_path);
     start_timers(s);
     if (!listen_start(&s->listeners, app))

@@ -44,7 +44,7 @@ static void ready(const struct app *app, struct reply *out)
         fault_set(&f, E_DRAINING, NULL);
     else if (!app->ready)
         fault_set(&f, E_OVERLOADED, "starting");
-    else if (!app->backend->write->healthy(app->store))
+    else if (!app->write->healthy(app->sink))
         fault_set(&f, E_STORE_DOWN, NULL);
     if (f.err != E_OK)
         reply_fault(out, &f);

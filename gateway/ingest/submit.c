@@ -88,7 +88,7 @@ static void act(struct submit *s, struct groups_action *a)
         a->group->done = on_put_done;
         a->group->owner = s;
         s->put_ns = uv_hrtime();
-        s->app->backend->write->put(s->app->store, a->group);
+        s->app->write->put(s->app->sink, a->group);
         break;
     case GROUPS_ANSWER:
         record_free(a->record);
@@ -96,7 +96,7 @@ static void act(struct submit *s, struct groups_action *a)
         break;
     case GROUPS_MARK:
         s->app->metrics.plain[M_store_marks]++;
-        s->app->backend->write->mark(s->app->store, a->group, a->told);
+        s->app->write->mark(s->app->sink, a->group, a->told);
         break;
     }
 }

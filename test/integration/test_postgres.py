@@ -13,6 +13,7 @@ import pytest
 from bodies import Pprof, push, simple
 from gate import ROOT, basic, flamegate
 
+BARE = "spool: {max_bytes: 0B}\n"  # what the store does by itself; with the spool: test_spool.py
 DOWN = "store=postgres"  # what a store that is away may say as an error
 
 
@@ -32,9 +33,9 @@ def total(gate, service="shop"):
     return gate.get("functions", service=service, type="cpu")["total"]
 
 
-def twin(make_gate, gate):
+def twin(make_gate, gate, conf=""):
     """Another replica: the same database, hash key and keys, a folder of its own."""
-    other = make_gate(start=False, keys=False, samples=gate.samples)
+    other = make_gate(conf, start=False, keys=False, samples=gate.samples)
     os.makedirs(os.path.join(other.dir, "data"))
     shutil.copy(os.path.join(gate.dir, "data", "hash.key"), os.path.join(other.dir, "data", "hash.key"))
     shutil.copy(gate.keys_file, other.keys_file)
@@ -104,7 +105,7 @@ def counted(gate):
 def test_starts_while_the_database_is_away(make_gate, server):
     address = server.create()
     server.stop("fast")
-    gate = make_gate(samples=address, start=False)
+    gate = make_gate(BARE, samples=address, start=False)
     gate.errors_expected.append(DOWN)
     gate.start()
     reply = gate.request("GET", "/readyz")
@@ -123,7 +124,7 @@ def test_starts_while_the_database_is_away(make_gate, server):
 
 def test_crash_of_the_database_under_load(make_gate, server):
     """Every upload is one of its own, so none of the known limits applies: each is there, once, to the last unit."""
-    gate = make_gate(samples=server.create())
+    gate = make_gate(BARE, samples=server.create())
     gate.errors_expected.append(DOWN)
     with Load([gate], 8) as load:
         for _ in range(2):
@@ -145,7 +146,7 @@ def test_crash_of_the_database_under_load(make_gate, server):
 
 def test_siblings_through_a_crash_of_the_database(make_gate, server):
     """Byte-equal uploads without an identity: acknowledged <= counted <= sent, but for marks that the crash took (design.md 6)."""
-    gate = make_gate(samples=server.create())
+    gate = make_gate(BARE, samples=server.create())
     gate.errors_expected.append(DOWN)
     body = Pprof(types=(("cpu", "nanoseconds"),)).add(["main"], [1]).gz()
     clients = 6
@@ -231,8 +232,8 @@ def test_retries_over_two_gateways_under_load(make_gate, server):
 
 def test_impatient_clients_of_a_database_that_stands_still(make_gate, server):
     """Clients give up after a second and retry at the other gateway; each upload counts once."""
-    one = make_gate(samples=server.create())
-    two = twin(make_gate, one)
+    one = make_gate(BARE, samples=server.create())
+    two = twin(make_gate, one, BARE)
     one.errors_expected.append(DOWN)
     two.errors_expected.append(DOWN)
     with Load([one, two], 8, patience=1) as load:

@@ -1,0 +1,134 @@
+/*
+ * What waits in the files, oldest first: read, put into the inner store as soon as that has nothing else to do, and
+ * passed over once it is there. The store's time is shared: after each group comes a pause twice as long as its put, so
+ * that the groups of clients have most of it.
+ */
+#include "backends/spool_store.h"
+
+enum { PAUSE_FACTOR = 2, PAUSE_MAX_MS = 500, BACKOFF_MS = 500, PROBE_MS = 5000, TRIM_MS = 2000 };
+
+static uint64_t now_ms(const struct spool *s)
+{
+    return uv_now(s->host->loop);
+}
+
+static void pause_for(struct spool *s, uint64_t ms)
+{
+    s->next_ms = now_ms(s) + ms;
+    spool_wake(s, ms);
+}
+
+/* Of this process, and dealt with: its mark may go the straight way. */
+static void forget_own(struct spool *s, const struct group *g)
+{
+    if (!s->own_n || g->boot != s->own_boot)
+        return;
+    s->own_n--;
+    s->own_first = g->id + 1;
+}
+
+static void dealt_with(struct spool *s)
+{
+    s->read_next = true;
+    s->replay = REPLAY_IDLE;
+    s->replayed_ms = now_ms(s);
+}
+
+void spool_replay_drop(struct spool *s)
+{
+    struct spool_read_job *r = &s->read;
+
+    if (s->replay != REPLAY_READY && s->replay != REPLAY_PUTTING)
+        return;
+    for (uint16_t i = 0; i < r->entry.group.n; i++)
+        record_free(r->entry.group.records[i]);
+    s->host->account(s->host->ctx, "records", -r->bytes);
+    s->replay = REPLAY_IDLE;
+}
+
+void spool_replay_done(struct spool *s)
+{
+    uint64_t took = now_ms(s) - s->put_ms, pause = took * PAUSE_FACTOR;
+    struct group *g = &s->read.entry.group;
+
+    spool_replay_drop(s);
+    if (s->suspect) { /* the put was turned away: read again then, so that nothing waits in memory */
+        pause_for(s, BACKOFF_MS);
+        return;
+    }
+    s->outcomes[SPOOL_OUTCOME_replayed]++;
+    forget_own(s, g);
+    dealt_with(s);
+    pause_for(s, pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS);
+}
+
+static void on_read(struct pg_job *j)
+{
+    struct spool_read_job *r = (struct spool_read_job *)j;
+    struct spool *s = r->job.spool;
+
+    r->job.busy = false;
+    spool_look(s, &r->job);
+    s->replay = REPLAY_IDLE;
+    if (r->step == SPOOL_END) {
+        s->empty = true;
+        s->own_n = 0;
+        s->replayed_ms = s->replayed_ms ? s->replayed_ms : now_ms(s);
+    } else if (r->step == SPOOL_TORN) {
+        pause_for(s, BACKOFF_MS);
+    } else if (r->entry.kind == SPOOL_GROUP) {
+        s->replay = REPLAY_READY;
+    } else {
+        s->inner_ops->mark(s->inner, &r->entry.group, r->entry.told);
+        dealt_with(s);
+    }
+    spool_run(s);
+}
+
+static void on_tended(struct pg_job *j)
+{
+    struct spool_tend_job *t = (struct spool_tend_job *)j;
+    struct spool *s = t->job.spool;
+
+    t->job.busy = false;
+    spool_look(s, &t->job);
+    if (!t->trim && !t->more)
+        s->looked_over = true;
+    spool_run(s);
+}
+
+static bool tend(struct spool *s, bool trim)
+{
+    if (s->tend.job.busy)
+        return false;
+    s->tend.trim = trim;
+    spool_submit(s, &s->tend.job, spool_work_tend, on_tended);
+    return true;
+}
+
+/* A store that turned a put away is asked again when it calls itself healthy; one that never does, now and then. */
+static bool may_try(const struct spool *s)
+{
+    return s->inner_ops->healthy(s->inner) || now_ms(s) >= s->put_ms + PROBE_MS;
+}
+
+void spool_replay_run(struct spool *s)
+{
+    if (!s->looked_over) {
+        tend(s, false);
+        return;
+    }
+    /* Marks are handed over, not answered: their segment stays until the store has had time for them. */
+    if (s->replayed_ms && now_ms(s) >= s->replayed_ms + TRIM_MS && tend(s, true))
+        s->replayed_ms = s->empty ? 0 : now_ms(s);
+    if (s->replay == REPLAY_IDLE && !s->empty && now_ms(s) >= s->next_ms && may_try(s)) {
+        s->replay = REPLAY_READING;
+        s->read.next = s->read_next;
+        s->read_next = false;
+        spool_submit(s, &s->read.job, spool_work_read, on_read);
+    }
+    if (s->replay == REPLAY_READY && s->inner_state == INNER_FREE && s->caller != CALLER_WAITING) {
+        s->replay = REPLAY_PUTTING;
+        spool_put_inner(s, INNER_REPLAY, &s->read.entry.group);
+    }
+}
