@@ -372,6 +372,7 @@ static void spool_put(struct sample_store *store, struct group *g)
     ASSERT(s->caller == CALLER_NONE && !s->closing);
     s->group = g;
     s->caller = CALLER_WAITING;
+    s->clients = true;
     s->put_over = false;
     for (uint16_t i = 0; i < g->n; i++)
         g->results[i] = PUT_AGAIN;

@@ -1,11 +1,11 @@
 /*
  * What waits in the files, oldest first: read, put into the inner store as soon as that has nothing else to do, and
- * passed over once it is there. The store's time is shared: after each group comes a pause twice as long as its put, so
- * that the groups of clients have most of it.
+ * passed over once it is there. The store's time is shared: while clients send, each group is followed by a pause twice
+ * as long as its put, so that theirs have most of it.
  */
 #include "backends/spool_store.h"
 
-enum { PAUSE_FACTOR = 2, PAUSE_MAX_MS = 500, BACKOFF_MS = 500, PROBE_MS = 5000, TRIM_MS = 2000 };
+enum { PAUSE_FACTOR = 2, PAUSE_MAX_MS = 500, BACKOFF_MS = 500, PROBE_MS = 5000, TRIM_MS = 1000 };
 
 static uint64_t now_ms(const struct spool *s)
 {
@@ -48,7 +48,7 @@ void spool_replay_drop(struct spool *s)
 
 void spool_replay_done(struct spool *s)
 {
-    uint64_t took = now_ms(s) - s->put_ms, pause = took * PAUSE_FACTOR;
+    uint64_t took = now_ms(s) - s->put_ms, pause = s->clients ? took * PAUSE_FACTOR : 0;
     struct group *g = &s->read.entry.group;
 
     spool_replay_drop(s);
@@ -59,6 +59,7 @@ void spool_replay_done(struct spool *s)
     s->outcomes[SPOOL_OUTCOME_replayed]++;
     forget_own(s, g);
     dealt_with(s);
+    s->clients = false;
     pause_for(s, pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS);
 }
 

@@ -16,60 +16,12 @@
 #ifndef BACKENDS_SPOOL_STORE_H
 #define BACKENDS_SPOOL_STORE_H
 
-#include "backends/pg_worker.h"
-#include "backends/spool_log.h"
+#include "backends/spool_work.h"
 
 enum { SPOOL_TICK_MS = 200 };
 enum spool_caller { CALLER_NONE, CALLER_WAITING, CALLER_ASKING, CALLER_SPOOLING, CALLER_HELD };
 enum spool_inner { INNER_FREE, INNER_CALLER, INNER_LEFT, INNER_REPLAY };
 enum spool_replay { REPLAY_IDLE, REPLAY_READING, REPLAY_READY, REPLAY_PUTTING };
-
-struct spool;
-
-/* What every job says of the files. */
-struct spool_job {
-    struct pg_job job; /* first */
-    struct spool *spool;
-    struct spool_stats stats;
-    char why[160]; /* something was damaged, or could not be written */
-    bool busy;
-};
-
-struct spool_append {
-    struct spool_job job; /* first */
-    const struct group *group;
-    bool copy; /* the caller is to get copies */
-    struct record *copies[GROUP_MAX];
-    bool copied;
-    enum spool_result result;
-};
-
-struct spool_marked {
-    struct group group; /* without records */
-    uint64_t told;
-};
-struct spool_marks {
-    struct spool_marked *list;
-    size_t n, cap;
-};
-struct spool_mark_job {
-    struct spool_job job; /* first */
-    struct spool_marks marks;
-    size_t written; /* the others found no room */
-};
-
-struct spool_read_job {
-    struct spool_job job; /* first */
-    bool next;            /* the last one has been dealt with */
-    enum spool_step step;
-    struct spool_entry entry; /* with its records */
-    int64_t bytes;            /* of them */
-};
-
-struct spool_tend_job {
-    struct spool_job job; /* first */
-    bool trim, more;      /* trim, else look over another segment; there may be more */
-};
 
 struct spool {
     const struct store_host *host;
@@ -100,6 +52,7 @@ struct spool {
     enum spool_replay replay;
     struct spool_read_job read;
     bool read_next;
+    bool clients;         /* have sent something since the last group was put again */
     uint64_t next_ms;     /* not before */
     uint64_t replayed_ms; /* when something was last put again or marked */
     bool empty;           /* nothing to be read, as far as is known */
@@ -119,13 +72,6 @@ void spool_run(struct spool *s);               /* whatever can be done now */
 void spool_wake(struct spool *s, uint64_t ms); /* spool_run by then */
 void spool_put_inner(struct spool *s, enum spool_inner as, const struct group *g);
 void spool_look(struct spool *s, const struct spool_job *j); /* at what a job says */
-
-/* spool_work.c: jobs, on the thread, and how to start them. */
-void spool_submit(struct spool *s, struct spool_job *j, void (*run)(struct pg_job *j), void (*done)(struct pg_job *j));
-void spool_work_append(struct pg_job *j);
-void spool_work_marks(struct pg_job *j);
-void spool_work_read(struct pg_job *j);
-void spool_work_tend(struct pg_job *j);
 
 /* spool_replay.c */
 void spool_replay_run(struct spool *s);

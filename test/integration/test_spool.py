@@ -101,6 +101,7 @@ def test_killed_with_a_full_spool(make_gate, server):
     time.sleep(0.3)
     gate.kill()
     gate.start()
+    assert load.statuses.keys() == {200} and not load.cut, (load.statuses, load.cut)
     gate.until(lambda: spool(gate, "records"), len(load.sent) + 4)
     assert gate.ingest(simple(value=10).gz()).status == 200
     gate.kill()
