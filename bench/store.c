@@ -2,7 +2,8 @@
  * The store alone: sealed records into SQLite at the store's interface, a group at a time, each answered after its
  * commit. Prints profiles per second for groups of 1 and of 64 (warm, and while every stack is new), and what a sample
  * takes on the disk. Profiles are of the shape of a 39 KB upload: about 500 samples out of 20,000 stacks per service,
- * 10 to 60 frames deep. Argument: a store's address (sqlite: in build/bench/store-data).
+ * 10 to 60 frames deep. Arguments: a store's address (sqlite: in build/bench/store-data), and a number, another one for
+ * each writer that does this at the same time.
  */
 #include <ftw.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 
 #include "backends/backend.h"
 
-enum { SERVICES = 10, STACKS = 20000, FUNCTIONS = 3000, SAMPLES = 500, DEPTH_MAX = 60, ORIGINAL = 39000, RUN = 1280 };
+enum { SERVICES = 10, STACKS = 20000, FUNCTIONS = 3000, SAMPLES = 500, DEPTH_MAX = 60, ORIGINAL = 39000, RUN = 1280, WRITER = 10000000 };
 static const int64_t NOON = INT64_C(1796040000) * 1000000000;
 static char folder[] = "build/bench/store-data";
 
@@ -146,7 +147,7 @@ struct bench {
     struct sample_store *store;
     struct hash_key key;
     const char *address;
-    uint64_t groups;
+    uint64_t boot, groups;
     uint32_t profiles;
 };
 
@@ -158,7 +159,7 @@ static void wait_done(struct bench *b)
 
 static bool put(struct bench *b, uint16_t n, bool cold, int64_t *took_ns)
 {
-    struct group g = {.n = n, .class_days = 15, .day = (int32_t)(NOON / 86400000000000), .id = ++b->groups, .boot = 1};
+    struct group g = {.n = n, .class_days = 15, .day = (int32_t)(NOON / 86400000000000), .id = ++b->groups, .boot = b->boot};
     bool ok = true;
 
     g.done = on_done;
@@ -248,6 +249,8 @@ static bool run_all(struct bench *b)
     close_store(b);
     bytes = -bytes;
     nftw(folder, count_bytes, 8, FTW_PHYS);
+    if (bytes == 0)
+        return true;
     printf("store    %-34s %8.1f bytes of SQLite per sample (stacks written once more after a restart; %d samples a "
            "profile)\n",
            "on the disk", (double)bytes / ((double)(b->profiles - before) * SAMPLES), SAMPLES);
@@ -270,6 +273,8 @@ int main(int argc, char **argv)
                                  .account = on_account};
     nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     b.address = argc > 1 ? argv[1] : "sqlite:";
+    b.boot = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
+    b.profiles = (uint32_t)(b.boot - 1) * WRITER;
     ok = open_store(&b, b.address) && run_all(&b);
     nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return ok ? 0 : 1;
