@@ -79,6 +79,7 @@ struct backend {
     const struct sample_store_ops *write;
     const struct sample_reader_ops *read;
     const struct share_reader_ops *shares;
+    const struct hour_ops *hours;
 };
 /* By "scheme:"; NULL: unknown. rest: what is behind. */
 const struct backend *backend_find(struct str address, struct str *rest);

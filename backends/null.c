@@ -131,6 +131,12 @@ static enum err null_original(struct sample_store *s, struct str project, struct
     return fault_set(f, E_NOT_FOUND, "no such profile");
 }
 
+static int64_t null_raw_since(const struct sample_store *s)
+{
+    (void)s;
+    return INT64_MIN;
+}
+
 static const struct sample_store_ops write_ops = {
     .scheme = "null",
     .open = null_open,
@@ -144,5 +150,6 @@ static const struct sample_reader_ops read_ops = {
     .scan = null_scan,
     .symbols = null_symbols,
     .original = null_original,
+    .raw_since = null_raw_since,
 };
 const struct backend backend_null = {.write = &write_ops, .read = &read_ops};

@@ -62,7 +62,8 @@ static enum err give_row(struct pg_scan *s, const struct once_row *o, const stru
     out.series = &series->series;
     out.duration_ns = pg_int(r, row, 6);
     out.stored_ns = pg_int(r, row, 7);
-    out.n_samples = (uint32_t)pg_int(r, row, 8);
+    out.n_samples = (uint64_t)pg_int(r, row, 8);
+    out.n_profiles = 1;
     out.types = types->types;
     out.n_types = types->n_types;
     out.primary = (uint32_t)pg_int(r, row, 11);

@@ -275,6 +275,12 @@ static bool postgres_healthy(const struct sample_store *s)
     return !pg_away(s) && !failed;
 }
 
+static int64_t pg_raw_since(const struct sample_store *s)
+{
+    (void)s;
+    return INT64_MIN;
+}
+
 static const struct sample_store_ops write_ops = {
     .scheme = "postgres",
     .open = postgres_open,
@@ -288,5 +294,6 @@ static const struct sample_reader_ops read_ops = {
     .scan = pg_scan,
     .symbols = pg_symbols,
     .original = pg_original,
+    .raw_since = pg_raw_since,
 };
 const struct backend backend_postgres = {.remote = true, .write = &write_ops, .read = &read_ops};

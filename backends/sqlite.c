@@ -278,6 +278,7 @@ static struct sample_store *sqlite_open(const struct store_host *h, struct str a
     s->host = h;
     s->lock_fd = -1;
     atomic_init(&s->healthy, true);
+    atomic_init(&s->raw_since, INT64_MIN);
     if (!open_parts(s, address, f) || uv_async_init(h->loop, &s->async, on_report)) {
         fault_set(f, E_NO_MEMORY, NULL);
         free_store(s);
@@ -345,6 +346,11 @@ static bool sqlite_healthy(const struct sample_store *s)
     return atomic_load(&s->healthy);
 }
 
+static int64_t sqlite_raw_since(const struct sample_store *s)
+{
+    return atomic_load(&s->raw_since);
+}
+
 static const struct sample_store_ops write_ops = {
     .scheme = "sqlite",
     .open = sqlite_open,
@@ -358,5 +364,6 @@ static const struct sample_reader_ops read_ops = {
     .scan = sqlite_scan,
     .symbols = sqlite_symbols,
     .original = sqlite_original,
+    .raw_since = sqlite_raw_since,
 };
 const struct backend backend_sqlite = {.write = &write_ops, .read = &read_ops, .shares = &shares_sqlite};

@@ -316,7 +316,9 @@ static enum err give_row(struct scan *s, const struct once_row *r)
     out.series = &series->series;
     out.duration_ns = db_int(q, 0);
     out.stored_ns = db_int(q, 1);
-    out.n_samples = (uint32_t)db_int(q, 2);
+    out.n_samples = (uint64_t)db_int(q, 2);
+    out.n_profiles = 1;
+    out.class_days = t->key.class_days;
     out.types = types->types;
     out.n_types = types->n_types;
     out.primary = (uint32_t)db_int(q, 5);

@@ -34,6 +34,7 @@ struct sample_store {
     struct catalog *catalog;
     struct segments *segments;
     atomic_bool healthy;
+    _Atomic int64_t raw_since;
 
     uv_thread_t thread;
     uv_mutex_t lock; /* of queue, done, ended */

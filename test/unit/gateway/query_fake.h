@@ -248,6 +248,8 @@ static enum err fake_scan(struct sample_store *store, const struct selection *se
             .n_types = r->n_types,
             .primary = r->primary,
             .n_samples = r->n_samples,
+            .n_profiles = 1,
+            .class_days = 15,
             .format = r->format,
             .trace_id = r->trace_id,
             .original_bytes = r->original_bytes,
@@ -289,7 +291,13 @@ static enum err fake_original(struct sample_store *store, struct str project, st
     return E_OK;
 }
 
-static const struct sample_reader_ops fake_reader = {fake_scan, fake_symbols, fake_original};
+static int64_t fake_raw_since(const struct sample_store *store)
+{
+    (void)store;
+    return INT64_MIN;
+}
+
+static const struct sample_reader_ops fake_reader = {fake_scan, fake_symbols, fake_original, fake_raw_since};
 static const struct backend fake_backend = {.read = &fake_reader};
 
 static struct fake_store *fake_open(void)
