@@ -17,11 +17,6 @@ static const char *const close_names[CLOSE_REASONS] = {
     CLOSE_MAP(X)
 #undef X
 };
-static const char *const tls_failure_names[TLS_FAILURES] = {
-#define X(id, name) name,
-    TLS_FAILURE_MAP(X)
-#undef X
-};
 static const char *const outcome_names[OUTCOMES] = {
     [PUT_STORED] = "stored",
     [PUT_BAD] = "bad_row",

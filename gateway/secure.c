@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "gateway/conn_parts.h"
+#include "gateway/log.h"
 
 enum {
     PIECE_BYTES = 64 << 10,   /* of an answer, encrypted and written at once */
@@ -138,6 +139,10 @@ static void failed(struct secure *s)
 {
     struct conn *c = s->conn;
 
+    char who[ADDRESS_TEXT];
+
+    address_text(conn_address(c), who);
+    log_at(LOG_DEBUG, "no handshake", LOG_TEXT("client", who), LOG_TEXT("why", tls_failure_names[s->tls.failure]));
     s->app->metrics.tls_failures[s->tls.failure]++;
     s->established = true; /* counted: closing counts no second time */
     if (s->tls.failure == TLS_FAILURE_HTTP) {

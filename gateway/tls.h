@@ -26,6 +26,7 @@ enum tls_failure {
 #undef X
         TLS_FAILURES
 };
+extern const char *const tls_failure_names[TLS_FAILURES];
 
 struct tls_files {
     const char *cert, *key;
@@ -48,6 +49,8 @@ struct tls {
     struct str in;
     struct buf out;
     enum tls_failure failure; /* of the handshake, after TLS_FAILED */
+    bool done;                /* with the handshake */
+    unsigned asides;          /* messages of the client behind the handshake that are no data */
 };
 bool tls_init(struct tls *t, struct tls_context *c) MUST_CHECK; /* false: no memory */
 void tls_free(struct tls *t);

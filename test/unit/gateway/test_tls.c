@@ -180,6 +180,45 @@ static void test_allocations_fail(void **state)
     assert_true(alive <= before + 64);
 }
 
+/* New keys without end, as many as a read holds, and the records of one byte that are allowed. */
+static void test_new_keys(void **state)
+{
+    (void)state;
+    struct tls_files files = {.cert = cert_file, .key = key_file};
+    struct fault f = {.err = E_OK};
+    struct tls_context *c = tls_context_new(&files, &f);
+    struct peer p = {SSL_new(client_ctx), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem())};
+    struct tls t;
+    char plain[64 << 10];
+    size_t n;
+    long none = -1;
+
+    SSL_set_bio(p.ssl, p.in, p.out);
+    SSL_set_connect_state(p.ssl);
+    assert_true(tls_init(&t, c));
+    assert_int_equal(handshake(&p, &t, &none), TLS_DONE);
+    for (int i = 0; i < 1000; i++)
+        SSL_write(p.ssl, "x", 1);
+    SSL_key_update(p.ssl, SSL_KEY_UPDATE_REQUESTED);
+    SSL_write(p.ssl, "y", 1);
+    t.in = said(&p);
+    assert_int_equal(tls_read(&t, plain, sizeof plain, &n), TLS_DONE);
+    assert_int_equal(n, 1001);
+    assert_true(tls_write(&t, STR("z")));
+    hear(&p, &t);
+    assert_int_equal(SSL_read(p.ssl, plain, sizeof plain), 1);
+    for (int i = 0; i < 1000; i++) {
+        SSL_key_update(p.ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
+        SSL_do_handshake(p.ssl);
+    }
+    t.in = said(&p);
+    assert_int_equal(tls_read(&t, plain, sizeof plain, &n), TLS_FAILED);
+    assert_in_range(t.asides, 60, 70);
+    tls_free(&t);
+    SSL_free(p.ssl);
+    tls_context_free(c);
+}
+
 static void test_not_after(void **state)
 {
     (void)state;
@@ -201,6 +240,7 @@ int main(void)
         return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_allocations_fail),
+        cmocka_unit_test(test_new_keys),
         cmocka_unit_test(test_not_after),
     };
     return cmocka_run_group_tests(tests, make_files, drop_files);
