@@ -61,6 +61,11 @@ fuzz-server: setup
 	@$(MAKE) --no-print-directory -j$(JOBS) SAN=address,undefined all
 	@NOISE_SECONDS=$${NOISE_SECONDS:-300} ASAN_OPTIONS=allocator_may_return_null=1 FLAMEGATE=$(CURDIR)/build/address-undefined/flamegate $(PYTHON) -m pytest -q -s -p no:cacheprovider test/integration/test_noise.py
 
+# Two misfortunes of the deployment at a time, every pair of them; some ten minutes.
+torture: setup
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@FLAMEGATE_TORTURE=pairs FLAMEGATE="$(CURDIR)/$(BUILD)/flamegate" $(PYTHON) -m pytest -v -p no:cacheprovider test/integration/test_torture.py
+
 bench: setup
 	@$(MAKE) --no-print-directory -j$(JOBS) all
 	@bench/run.sh
@@ -135,5 +140,5 @@ $(BUILD)/test/fuzz/fuzz_%: $(BUILD)/test/fuzz/fuzz_%.o $(if $(FUZZ),,$(BUILD)/te
 	@$(call link,$(filter %.o,$^),$(SUPPORT) $(call fuzzed,$*)) $(if $(FUZZ),-fsanitize=fuzzer) -lprotobuf-nanopb -o $@
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all run test setup lint fuzz fuzz-server soak rollouts bench clean unit-tests replays
+.PHONY: all run test setup lint fuzz fuzz-server soak rollouts bench torture clean unit-tests replays
 .SECONDARY:

@@ -27,6 +27,8 @@ log_min_messages = warning
 class Postgres:
     """start() and stop() as often as a test likes; close() leaves nothing."""
 
+    more = ""  # settings
+
     def __init__(self):
         self.dir = tempfile.mkdtemp(prefix="flamegate-pg-")
         self.data = os.path.join(self.dir, "data")
@@ -51,7 +53,7 @@ class Postgres:
         for _ in range(1 if self.port else 5):
             port = self.port or self._free_port()
             with open(os.path.join(self.data, "postgresql.auto.conf"), "w") as f:
-                f.write(SETTINGS % (port, self.dir))
+                f.write(SETTINGS % (port, self.dir) + self.more)
             if self._run("pg_ctl", "-D", self.data, "-l", os.path.join(self.dir, "log"), "-w", "-t", "30", "start", ok=False) == 0:
                 self.port = port
                 return self
@@ -93,6 +95,10 @@ class Postgres:
         assert done.returncode == 0, (sql, done.stderr)
         return done.stdout.splitlines()
 
+    def standby(self):
+        """A copy that follows this one, asynchronously. promote() makes it a server of its own."""
+        return Standby(self)
+
     def create(self):
         """The address of a new database."""
         self.made += 1
@@ -102,3 +108,22 @@ class Postgres:
 
     def drop(self, address):
         self.ask("DROP DATABASE IF EXISTS %s WITH (FORCE)" % re.search(r"\w+$", address).group())
+
+
+class Standby(Postgres):
+    def __init__(self, primary):
+        self.dir = tempfile.mkdtemp(prefix="flamegate-pg-")
+        self.data = os.path.join(self.dir, "data")
+        self.port, self.made = 0, primary.made
+        if os.getuid() == 0:
+            user = pwd.getpwnam("postgres")
+            os.chown(self.dir, user.pw_uid, user.pw_gid)
+        follows = "host=127.0.0.1 port=%d user=postgres" % primary.port
+        self._run("pg_basebackup", "-D", self.data, "-d", follows, "-X", "stream", "-c", "fast", "--no-sync")
+        self.more = "primary_conninfo = '%s'\n" % follows
+        open(os.path.join(self.data, "standby.signal"), "w").close()
+        if os.getuid() == 0:
+            os.chown(os.path.join(self.data, "standby.signal"), user.pw_uid, user.pw_gid)
+
+    def promote(self):
+        self._run("pg_ctl", "-D", self.data, "-w", "promote")
