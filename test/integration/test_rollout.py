@@ -43,7 +43,7 @@ class Proxy:
             text = f.read()
         self.port, stats = free_port(), os.path.join(str(folder), "stats")
         servers = "".join("    server f%d 127.0.0.1:%d%s\n" % (i, g.address[1], " ssl verify none" if tls else "") for i, g in enumerate(gates))
-        for old, new in (("bind :80", "bind 127.0.0.1:%d" % self.port), ("inter 2s", "inter 100ms"), (re.search(r"    server .*\n", text).group(), servers)):
+        for old, new in (("bind :80", "bind 127.0.0.1:%d" % self.port), ("inter 2s", "inter 200ms"), ("    timeout connect 5s\n", "    timeout connect 5s\n    timeout check 3s\n"), (re.search(r"    server .*\n", text).group(), servers)):
             assert old in text
             text = text.replace(old, new)
         path = os.path.join(str(folder), "haproxy.cfg")
@@ -133,7 +133,7 @@ def replicas(make_gate, postgres, tmp_path, request):
     form = "listen: {address: 127.0.0.1:%%d, tls: {cert_file: %s/data/tls.crt, key_file: %s/data/tls.key}}\n" % (tmp_path, tmp_path) if certificates else "listen: 127.0.0.1:%d\n"
     for i in range(2):
         shared = "keys_file: %s\nhash_key_file: %s\n" % (made[0].keys_file, os.path.join(made[0].dir, "data", "hash.key")) if made else ""
-        gate = make_gate(form % free_port() + "drain_delay: 600ms\nmax_connection_age: 2s\n" + shared, samples=store, keys=not made)
+        gate = make_gate(form % free_port() + "drain_delay: 800ms\nmax_connection_age: 2s\n" + shared, samples=store, keys=not made)
         made.append(gate)
     proxy = Proxy(tmp_path, made, certificates)
     try:
