@@ -13,7 +13,16 @@
 
 #include "backends/backend.h"
 
-enum { SERVICES = 10, STACKS = 20000, FUNCTIONS = 3000, SAMPLES = 500, DEPTH_MAX = 60, ORIGINAL = 39000, RUN = 1280, WRITER = 10000000 };
+enum {
+    SERVICES = 10,
+    STACKS = 20000,
+    FUNCTIONS = 3000,
+    SAMPLES = 500,
+    DEPTH_MAX = 60,
+    ORIGINAL = 39000,
+    RUN = 1280,
+    WRITER = 10000000
+};
 static const int64_t NOON = INT64_C(1796040000) * 1000000000;
 static char folder[] = "build/bench/store-data";
 
@@ -159,7 +168,8 @@ static void wait_done(struct bench *b)
 
 static bool put(struct bench *b, uint16_t n, bool cold, int64_t *took_ns)
 {
-    struct group g = {.n = n, .class_days = 15, .day = (int32_t)(NOON / 86400000000000), .id = ++b->groups, .boot = b->boot};
+    struct group g = {
+        .n = n, .class_days = 15, .day = (int32_t)(NOON / 86400000000000), .id = ++b->groups, .boot = b->boot};
     bool ok = true;
 
     g.done = on_done;
