@@ -24,15 +24,8 @@ static struct pg_mark *find(struct pg_marks *m, const struct group *g)
     return NULL;
 }
 
-void pg_mark_add(struct sample_store *s, const struct group *g, uint64_t told)
+static bool append(struct pg_marks *m, const struct pg_mark *mark)
 {
-    struct pg_marks *m = &s->marks;
-    struct pg_mark *waits = find(m, g);
-
-    if (waits) {
-        waits->told &= told;
-        return;
-    }
     if (m->n == m->cap && m->n < MARKS_MAX) {
         size_t cap = m->cap ? m->cap * 2 : 64;
         struct pg_mark *list = realloc(m->list, cap * sizeof *list);
@@ -42,12 +35,53 @@ void pg_mark_add(struct sample_store *s, const struct group *g, uint64_t told)
             m->cap = cap;
         }
     }
-    if (m->n == m->cap) {
+    if (m->n == m->cap)
+        return false;
+    m->list[m->n++] = *mark;
+    return true;
+}
+
+void pg_mark_add(struct sample_store *s, const struct group *g, uint64_t told)
+{
+    struct pg_mark *waits = find(&s->marks, g);
+    struct pg_mark mark = {.class_days = g->class_days,
+                           .day = g->day,
+                           .boot = g->boot,
+                           .group = g->id,
+                           .told = told,
+                           .at_ms = uv_now(s->host->loop)};
+
+    if (waits)
+        waits->told &= told;
+    else if (!append(&s->marks, &mark))
         log_lost(s, g->id);
+}
+
+/* Without memory, and what is older than resend_ms or than MARKS_MAX others, is not written again. */
+static void keep(struct sample_store *s, const struct pg_mark *mark)
+{
+    struct pg_marks *m = &s->marks;
+    uint64_t now = uv_now(s->host->loop);
+
+    if (!m->kept && s->host->resend_ms && (m->kept = malloc(MARKS_MAX * sizeof *m->kept)))
+        s->host->account(s->host->ctx, "records", (int64_t)(MARKS_MAX * sizeof *m->kept));
+    if (!m->kept)
         return;
+    while (m->n_kept &&
+           (m->n_kept == MARKS_MAX || now - m->kept[m->kept_first % MARKS_MAX].at_ms > s->host->resend_ms)) {
+        m->kept_first++;
+        m->n_kept--;
     }
-    m->list[m->n++] =
-        (struct pg_mark){.class_days = g->class_days, .day = g->day, .boot = g->boot, .group = g->id, .told = told};
+    m->kept[(m->kept_first + m->n_kept++) % MARKS_MAX] = *mark;
+}
+
+void pg_mark_again(struct sample_store *s)
+{
+    struct pg_marks *m = &s->marks;
+
+    for (; m->n_kept; m->n_kept--, m->kept_first++)
+        if (!append(m, &m->kept[m->kept_first % MARKS_MAX]))
+            log_lost(s, m->kept[m->kept_first % MARKS_MAX].group);
 }
 
 /* How many of the first go together: none twice. */
@@ -112,6 +146,8 @@ void pg_mark_done(struct sample_store *s, bool ok, const struct pg_fault *f)
     struct pg_marks *m = &s->marks;
 
     if (ok) {
+        for (size_t i = 0; i < m->sent; i++)
+            keep(s, &m->list[i]);
         drop_sent(m);
     } else if (!f->state[0] && ++m->tries < MARK_TRIES) {
         m->sent = 0;
@@ -132,6 +168,9 @@ void pg_mark_free(struct sample_store *s)
 {
     for (size_t i = 0; i < s->marks.n; i++)
         log_lost(s, s->marks.list[i].group);
+    if (s->marks.kept)
+        s->host->account(s->host->ctx, "records", -(int64_t)(MARKS_MAX * sizeof *s->marks.kept));
+    free(s->marks.kept);
     free(s->marks.list);
     pg_batch_free(&s->marks.batch);
     s->marks = (struct pg_marks){0};

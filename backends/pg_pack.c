@@ -58,7 +58,7 @@ struct pg_stored *pg_stored_new(const struct store_host *h)
         return NULL;
     }
     s->host = h;
-    s->known = known_new(h->symbols_memory);
+    s->known = known_new(h->symbols_memory / 2);
     if (s->known)
         return s;
     pg_stored_free(s);
@@ -94,7 +94,7 @@ void pg_stored_forget_all(struct pg_stored *s)
     uv_mutex_lock(&s->lock);
     known_free(s->known);
     idset_free(s->shared);
-    s->known = known_new(s->host->symbols_memory); /* NULL: nothing is ever known, which only costs */
+    s->known = known_new(s->host->symbols_memory / 2); /* NULL: nothing is ever known, which only costs */
     s->shared = NULL;
     charge(s);
     uv_mutex_unlock(&s->lock);

@@ -108,9 +108,9 @@ void pg_put_step(struct sample_store *s)
     if (p->phase == PG_PUT_NEXT && p->n_ranges) {
         if (pg_upkeep_has_day(s, p->group->class_days, p->group->day)) {
             start_packing(s);
-        } else if (!pg_away(s)) {
+        } else if (!pg_away(s) && !s->day.running) {
             p->phase = PG_PUT_MAKING_DAY;
-            pg_upkeep_make_day(s, p->group->class_days, p->group->day);
+            pg_upkeep_make_day(s, p->group->class_days, p->group->day, true);
         }
     } else if (p->phase == PG_PUT_READY && !pg_away(s) && !pg_link_busy(s->link)) {
         p->phase = PG_PUT_SENT;
@@ -136,6 +136,7 @@ static void commit_range(struct sample_store *s)
         if (p->group->results[i] != PUT_BAD)
             p->group->results[i] = PUT_STORED;
     s->failed_ms = 0;
+    pg_resend_keep(s, &p->pack.batch, p->group->class_days, p->group->day);
     if (!p->pack.n_services && !p->pack.n_shared) {
         next_range(p);
         return;
@@ -145,15 +146,21 @@ static void commit_range(struct sample_store *s)
     pg_worker_submit(s->packer, &p->pack.job);
 }
 
-/* Another database has committed this: what was thought to be there already may not be. The range goes again, whole. */
+void pg_identity_changed(struct sample_store *s, const char *identity)
+{
+    pg_log(s, 1, "store=postgres ev=identity_changed from=%s to=%s", s->identity, identity);
+    snprintf(s->identity, sizeof s->identity, "%s", identity);
+    s->n_days = 0;
+    pg_stored_forget_all(s->stored);
+    pg_resend_start(s);
+}
+
+/* The range goes again, whole. */
 static void change_identity(struct sample_store *s)
 {
     struct pg_put *p = &s->put;
 
-    pg_log(s, 1, "store=postgres ev=identity_changed from=%s to=%s", s->identity, p->pack.batch.head);
-    snprintf(s->identity, sizeof s->identity, "%s", p->pack.batch.head);
-    s->n_days = 0;
-    pg_stored_forget_all(s->stored);
+    pg_identity_changed(s, p->pack.batch.head);
     p->phase = PG_PUT_NEXT;
     if (++p->tries > TRIES_MAX)
         give_up(s, "the database changes again and again");

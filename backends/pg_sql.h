@@ -33,7 +33,8 @@
       " FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::bytea[]) AS u ON CONFLICT DO NOTHING")     \
     X(PUT_SYMBOLS, "INSERT INTO symbols(class, day, service, writer, seq, block)"                                      \
                    " SELECT $1::smallint, $2::date, u.service, $3::bigint, u.seq, u.block"                             \
-                   " FROM unnest($4::bigint[], $5::bigint[], $6::bytea[]) AS u(service, seq, block)")                  \
+                   " FROM unnest($4::bigint[], $5::bigint[], $6::bytea[]) AS u(service, seq, block)"                   \
+                   " ON CONFLICT DO NOTHING")                                                                          \
     X(PUT_PROFILE,                                                                                                     \
       "INSERT INTO profile(class, boot, grp, stored_ns, time_ns, place, service, series, content, has_identity,"       \
       " duration_ns, n_samples, typeset, totals, main_type, format, trace, original_bytes, body)"                      \

@@ -112,18 +112,23 @@ static void on_day(struct pg_job *j)
 {
     struct sample_store *s = ((struct pg_day_job *)j)->store;
 
+    s->day.running = false;
     if (s->day.ok) {
         add_day(s, s->day.day.class_days, s->day.day.day);
-    } else {
+    } else if (s->day.for_put) {
         s->put.n_ranges = 0; /* PUT_AGAIN */
         s->failed_ms = uv_now(s->host->loop);
     }
-    s->put.phase = PG_PUT_NEXT;
+    if (s->day.for_put)
+        s->put.phase = PG_PUT_NEXT;
     pg_pump(s);
 }
 
-void pg_upkeep_make_day(struct sample_store *s, uint16_t class_days, int32_t day)
+void pg_upkeep_make_day(struct sample_store *s, uint16_t class_days, int32_t day, bool for_put)
 {
+    ASSERT(!s->day.running);
+    s->day.running = true;
+    s->day.for_put = for_put;
     s->day.store = s;
     s->day.day = (struct pg_day){class_days, day};
     s->day.job = (struct pg_job){.run = run_day, .done = on_day};

@@ -23,7 +23,7 @@ struct pg_day_job {
     struct pg_job job; /* first */
     struct sample_store *store;
     struct pg_day day;
-    bool ok;
+    bool running, for_put, ok;
 };
 
 struct pg_expire_job {
@@ -41,7 +41,8 @@ struct pg_expire_job {
 
 enum err pg_upkeep_prepare_now(struct sample_store *s, struct fault *f); /* blocks */
 void pg_upkeep_prepare(struct sample_store *s);
-void pg_upkeep_make_day(struct sample_store *s, uint16_t class_days, int32_t day);
+/* for_put: it waits in PG_PUT_MAKING_DAY. One at a time: look at `running` first. */
+void pg_upkeep_make_day(struct sample_store *s, uint16_t class_days, int32_t day, bool for_put);
 void pg_upkeep_expire(struct sample_store *s);
 bool pg_upkeep_has_day(const struct sample_store *s, uint16_t class_days, int32_t day);
 void pg_upkeep_forget_day(struct sample_store *s, uint16_t class_days, int32_t day);

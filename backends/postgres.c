@@ -37,6 +37,7 @@ bool pg_given_up(const struct sample_store *s)
 static void free_store(struct sample_store *s)
 {
     pg_mark_free(s);
+    pg_resend_free(s);
     pg_stored_free(s->stored);
     pg_pool_free(s->pool);
     pg_options_free(&s->options);
@@ -86,9 +87,11 @@ void pg_pump(struct sample_store *s)
     pg_mark_send(s);
     pg_put_step(s);
     pg_put_settle(s);
+    pg_resend_step(s);
     pg_upkeep_expire(s);
     if (s->closing && !s->shutting && s->put.phase == PG_PUT_NONE && !s->marks.sent &&
-        (!s->marks.n || pg_given_up(s)) && (!s->expire.wanted || pg_given_up(s)) && !pg_link_busy(s->link))
+        (!s->marks.n || pg_given_up(s)) && (!pg_resend_busy(s) || pg_given_up(s)) &&
+        (!s->expire.wanted || pg_given_up(s)) && !pg_link_busy(s->link))
         shut(s);
 }
 
@@ -122,6 +125,8 @@ static void on_up(void *ctx)
     pg_log(s, 2, "store=postgres ev=connected");
     s->was_up = true;
     s->failed_ms = 0;
+    pg_resend_up(s);
+    pg_mark_again(s); /* their commits do not wait for the disk */
     if (!s->prepared)
         pg_upkeep_prepare(s);
     pg_pump(s);
@@ -151,6 +156,8 @@ static void on_done(void *ctx, bool ok, const struct pg_fault *f)
 
     if (s->marks.sent)
         pg_mark_done(s, ok, f);
+    else if (s->resend.sent)
+        pg_resend_done(s, ok, f);
     else
         pg_put_done(s, ok, f);
     pg_pump(s);

@@ -8,6 +8,7 @@
 
 #include "backends/backend.h"
 #include "backends/pg_pack.h"
+#include "backends/pg_resend.h"
 #include "backends/pg_upkeep.h"
 
 enum { PG_STATEMENT_MS = 2500, PG_PATIENCE_MS = 1000, PG_RANGES_MAX = 16 };
@@ -39,6 +40,7 @@ struct pg_mark {
     uint16_t class_days;
     int32_t day;
     uint64_t boot, group, told;
+    uint64_t at_ms; /* when it was asked for */
 };
 
 /* Marks that wait, in the order of asking. */
@@ -49,6 +51,8 @@ struct pg_marks {
     size_t alone; /* so many go one by one, since one of them failed */
     unsigned tries;
     struct pg_batch batch;
+    struct pg_mark *kept; /* written lately, to be written again; a ring of MARKS_MAX */
+    size_t kept_first, n_kept;
 };
 
 struct sample_store {
@@ -71,6 +75,7 @@ struct sample_store {
     uint64_t writer, seq;
     struct pg_put put;
     struct pg_marks marks;
+    struct pg_resend resend;
     struct pg_prepare_job prepare;
     struct pg_day_job day;
     struct pg_expire_job expire;
@@ -92,11 +97,14 @@ void pg_put_start(struct sample_store *s, struct group *g);
 void pg_put_step(struct sample_store *s);
 void pg_put_settle(struct sample_store *s); /* ends a put that is through, or without hope; calls its done */
 void pg_put_done(struct sample_store *s, bool ok, const struct pg_fault *f);
+/* Another database than before has answered: what was thought to be there may not be. */
+void pg_identity_changed(struct sample_store *s, const char *identity);
 
 /* pg_mark.c */
 void pg_mark_add(struct sample_store *s, const struct group *g, uint64_t told);
 void pg_mark_send(struct sample_store *s);
 void pg_mark_done(struct sample_store *s, bool ok, const struct pg_fault *f);
+void pg_mark_again(struct sample_store *s); /* all of the last resend_ms */
 void pg_mark_free(struct sample_store *s);
 
 #endif

@@ -61,6 +61,7 @@ struct conf {
     uint32_t max_requests; /* of a connection; 0: any number */
     unsigned roles;
     bool migrate_auto;
+    uint64_t resend_ms;
     uint64_t spool_after_ms, spool_max_bytes;
     enum conf_log_format log_format;
     int log_level;           /* 0 error .. 3 debug */

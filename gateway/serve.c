@@ -255,6 +255,7 @@ static bool open_store(struct server *s, struct fault *f)
         .data_dir = app->conf->data_dir,
         .key = &app->hash_key,
         .originals_max_bytes = app->conf->originals_max_bytes,
+        .resend_ms = app->conf->resend_ms,
         .symbols_memory = ledger_share_symbols(app->conf->memory),
         .log = host_log,
         .account = host_account,

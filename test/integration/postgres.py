@@ -32,7 +32,7 @@ class Postgres:
     def __init__(self):
         self.dir = tempfile.mkdtemp(prefix="flamegate-pg-")
         self.data = os.path.join(self.dir, "data")
-        self.port, self.made = 0, 0
+        self.port, self.made, self.timeline = 0, 0, 1
         if os.getuid() == 0:
             user = pwd.getpwnam("postgres")
             os.chown(self.dir, user.pw_uid, user.pw_gid)
@@ -82,6 +82,22 @@ class Postgres:
                     os.kill(pid, number)
                 except ProcessLookupError:
                     pass  # a connection's process that has just ended
+
+    def copy(self):
+        """A standby as it is now: what comes later it will lack. The server stops for a moment."""
+        self.stop("fast")
+        subprocess.run(["cp", "-a", self.data, self.data + ".standby"], check=True, timeout=60)
+        return self.start()
+
+    def fail_over(self):
+        """The server is lost, and its copy takes over, on a timeline of its own, where it was."""
+        self.stop("immediate")
+        os.rename(self.data, self.data + ".lost")
+        os.rename(self.data + ".standby", self.data)
+        self.timeline += 1
+        self._run("pg_resetwal", "-f", "-l", "%08X%08X%08X" % (self.timeline, self.timeline, 1), "-D", self.data)
+        shutil.rmtree(self.data + ".lost")
+        return self.start()
 
     def close(self):
         if self.running():
