@@ -3,6 +3,7 @@
  * first (into their segments), then marks that ride along, symbol blocks, rows. A row that can never be stored is
  * rolled back to its savepoint and fails alone; anything else rolls back the whole and asks the caller to come again.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -228,6 +229,7 @@ static bool put_originals(struct put *p)
 
     if (!p->store->host->originals_max_bytes)
         return true;
+    errno = 0;
     for (uint16_t i = 0; i < g->n; i++) {
         const struct record *r = g->records[i];
         struct attempt a = {.boot = g->boot, .group = g->id, .place = i};
@@ -237,11 +239,15 @@ static bool put_originals(struct put *p)
         any = true;
         if (!segments_append(p->store->segments, r->series.project, g->class_days, g->day, a, r->original,
                              &p->places[i])) {
-            sqlite_log(p->store, 0, "store=sqlite ev=original_failed");
+            sqlite_log(p->store, 0, "store=sqlite ev=original_failed why=\"%s\"",
+                       errno ? strerror(errno) : "no memory");
             return false;
         }
     }
-    return !any || segments_sync(p->store->segments);
+    if (!any || segments_sync(p->store->segments))
+        return true;
+    sqlite_log(p->store, 0, "store=sqlite ev=original_not_synced why=\"%s\"", strerror(errno));
+    return false;
 }
 
 static void learn(struct put *p)

@@ -136,7 +136,7 @@ def test_connections_age(make_gate):
         t.start()
     for t in threads:
         t.join()
-    assert len(ages) == 12 and 0.88 < min(ages) and max(ages) < 1.4
+    assert len(ages) == 12 and 0.88 < min(ages) and max(ages) < 3
     assert max(ages) - min(ages) > 0.02, ages  # not all at once
 
 
@@ -227,7 +227,7 @@ def test_systemd_is_told(notified):
     assert box.recv(100) == b"READY=1"
     start = time.monotonic()
     assert [box.recv(100) for _ in range(4)] == [b"WATCHDOG=1"] * 4
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < 4
     gate.process.send_signal(signal.SIGHUP)
     seen = []
     while b"READY=1" not in seen:
@@ -292,8 +292,9 @@ def fill(disk):
 
 
 @pytest.mark.embedded("its disk is ours")
-def test_full_disk(make_gate, small_disk):
-    gate = make_gate("data_dir: %s\n" % small_disk)
+@pytest.mark.parametrize("originals", ["2GiB", "0B"])
+def test_full_disk(make_gate, small_disk, originals):
+    gate = make_gate("data_dir: %s\noriginals: {max_bytes: %s}\n" % (small_disk, originals))
     gate.errors_expected = ["."]
     assert gate.ingest(FOLDED, format="folded").status == 200
     fill(small_disk)
@@ -301,6 +302,7 @@ def test_full_disk(make_gate, small_disk):
     assert refused.status == 503 and "retry-after" in refused.headers, refused
     assert refused.headers["content-type"] == "application/json"
     assert gate.count("flamegate_profiles_failed_total") == 1
+    assert re.search("No space left on device|disk is full", gate.log())
     gate.until(lambda: gate.request("GET", "/readyz").status, 503)
     assert gate.request("GET", "/healthz").status == 200
     assert gate.get("functions", service="shop")["total"] == 3 * 10**7  # reading needs no space

@@ -244,8 +244,8 @@ def test_silence_and_dripping_end_with_the_head_timer(make_gate, pair, authority
         time.sleep(0.02)
         if time.monotonic() - start > 0.9:
             break
-    assert silent.closed(2) and dripping.closed(2)
-    assert 0.9 < time.monotonic() - start < 2
+    assert silent.closed(4) and dripping.closed(4)
+    assert 0.9 < time.monotonic() - start < 4
     silent.close(), dripping.close()
     with SecureWire(gate.address, client(authority)) as wire:  # the handshake does not stop the clock of the head
         assert wire.send(b"GET /readyz HTTP/1.1\r\n").closed(3)
