@@ -138,7 +138,6 @@ static void compute(struct job *j)
 static void failed(struct secure *s)
 {
     struct conn *c = s->conn;
-
     char who[ADDRESS_TEXT];
 
     address_text(conn_address(c), who);

@@ -25,7 +25,15 @@ def resources(gate):
     with open("/proc/%d/status" % pid) as f:
         status = f.read()
     field = lambda name: int(re.search(name + r":\s+(\d+)", status).group(1))
-    return {"descriptors": len(os.listdir("/proc/%d/fd" % pid)), "threads": field("Threads"), "resident": field("VmRSS") << 10}
+    names = []
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        try:
+            names.append(os.readlink("/proc/%d/fd/%s" % (pid, fd)))
+        except FileNotFoundError:
+            pass  # closed in between
+    segments = [n for n in names if "/originals/" in n]
+    assert len(segments) <= 16, segments  # so many stay open, whatever is written
+    return {"descriptors": len(names) - len(segments), "threads": field("Threads"), "resident": field("VmRSS") << 10}
 
 
 class Steady:
