@@ -34,10 +34,13 @@ void spool_look(struct spool *s, const struct spool_job *j)
         spool_log_line(s, 1, "spool ev=trouble why=\"%s\" bytes=%llu", j->why, (unsigned long long)j->stats.bytes);
 }
 
-/* The inner store is not asked first: it is known not to answer, and what waits here will find out when it does. */
+/*
+ * The inner store is not asked first: it is known not to answer, and what waits here will find out when it does. At the
+ * start it has as long as any group waits for it, since a connection takes a moment.
+ */
 static bool away(const struct spool *s)
 {
-    return s->suspect || !s->inner_ops->healthy(s->inner);
+    return s->suspect || (!s->inner_ops->healthy(s->inner) && uv_now(s->host->loop) >= s->opened_ms + s->after_ms);
 }
 
 static void answer(struct spool *s)
@@ -352,6 +355,7 @@ struct sample_store *spool_open(const struct store_host *h, const struct spool_o
     s->inner_ops = inner_ops;
     s->inner = inner;
     s->after_ms = o->after_ms;
+    s->opened_ms = uv_now(h->loop);
     if (!start(s, o, f)) {
         spool_log_close(s->log);
         free(s);

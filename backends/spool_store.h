@@ -28,6 +28,7 @@ struct spool {
     const struct sample_store_ops *inner_ops;
     struct sample_store *inner;
     uint64_t after_ms;
+    uint64_t opened_ms;
     struct spool_log *log; /* the thread's */
     uint64_t corrupt_told; /* the thread's */
     struct pg_worker *worker;
