@@ -67,7 +67,22 @@ def connections_are_cut(d):
         time.sleep(0.5)
 
 
-FAULTS = [kill_replica, database_crashes, database_stands_still, connections_are_cut]
+def fails_over(d):
+    """To a copy that lacks the last second of what was acknowledged."""
+    first, copy = d.postgres, d.postgres.standby()
+    copy.start()
+    time.sleep(0.5)
+    assert copy.ask("SELECT status FROM pg_stat_wal_receiver") == ["streaming"]
+    copy.stop("fast")
+    time.sleep(1)
+    first.stop("immediate")
+    copy.port, d.postgres = first.port, copy
+    copy.start()
+    copy.promote()
+    first.close()
+
+
+FAULTS = [kill_replica, database_crashes, database_stands_still, connections_are_cut, fails_over]
 CASES = [pair for pair in itertools.combinations(FAULTS, 2)] if PAIRS else [(f,) for f in FAULTS]
 
 
