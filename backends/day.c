@@ -4,6 +4,14 @@
 #include <stdio.h>
 #include <time.h>
 
+int64_t day_now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 int32_t day_of(int64_t ns)
 {
     return (int32_t)(ns / DAY_NS - (ns % DAY_NS < 0));

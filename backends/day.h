@@ -7,6 +7,7 @@
 #define DAY_NS (86400 * INT64_C(1000000000))
 
 enum { DAY_TEXT = 16 };
+int64_t day_now_ns(void); /* the stores' only look at the wall clock */
 int32_t day_of(int64_t ns);
 /* The day's first nanosecond; saturates at the ends of int64. */
 int64_t day_start(int32_t day);

@@ -21,8 +21,8 @@
 
 #define HOUR_NS (3600 * INT64_C(1000000000))
 #define HOUR_MARGIN_NS (600 * INT64_C(1000000000))
-/* An hour is due when it ended this long ago, and so did whatever made it dirty. */
-#define HOUR_DUE_NS (600 * INT64_C(1000000000))
+/* An hour is due when it ended this long ago: uploads of the margin behind it have had two minutes to come. */
+#define HOUR_DUE_NS (720 * INT64_C(1000000000))
 
 static inline int64_t hour_of(int64_t ns)
 {

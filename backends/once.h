@@ -21,6 +21,8 @@ struct once_row {
     /* The store's own, carried along by the sorting. */
     uint32_t file;
     int64_t id, series_id;
+    bool near; /* only looked at in choosing */
+    bool hour; /* stands for an hour */
 };
 
 /* Sorts by content id, then time, then attempt; sets `repeated`. Returns how many rows are. */

@@ -59,7 +59,7 @@ static void queue_mark(struct lane_queue *q, struct mark_job *m)
 
 static bool has_work(const struct lane_queue *q)
 {
-    return q->marks || q->put || q->expire || q->close;
+    return q->marks || q->put || q->expire || q->close || q->job;
 }
 
 /* Waits for work and takes all of it; with something left to do when idle, only for a while. false: nothing came. */
@@ -119,6 +119,27 @@ static void end_lane(struct sample_store *s)
     report(s, NULL, true);
 }
 
+static void run_job(struct sample_store *s, struct lane_job *j)
+{
+    j->run(s, j);
+    uv_mutex_lock(&s->lock);
+    j->done = true;
+    uv_cond_broadcast(&s->job_done);
+    uv_mutex_unlock(&s->lock);
+}
+
+void sqlite_run_job(struct sample_store *s, struct lane_job *j)
+{
+    uv_mutex_lock(&s->lock);
+    ASSERT(!s->queue.job && !s->queue.close);
+    j->done = false;
+    s->queue.job = j;
+    uv_cond_signal(&s->wake);
+    while (!j->done)
+        uv_cond_wait(&s->job_done, &s->lock);
+    uv_mutex_unlock(&s->lock);
+}
+
 static void run_lane(void *arg)
 {
     struct sample_store *s = arg;
@@ -138,6 +159,8 @@ static void run_lane(void *arg)
             sqlite_write_marks(s, work.marks);
         if (work.expire)
             sqlite_write_expire(s, work.expire_ns);
+        if (work.job)
+            run_job(s, work.job);
         if (work.close)
             break;
         sqlite_write_checkpoint(s, !busy);
@@ -171,6 +194,7 @@ static void on_report(uv_async_t *h)
     if (!ended || uv_is_closing((uv_handle_t *)&s->async))
         return;
     uv_thread_join(&s->thread);
+    uv_cond_destroy(&s->job_done);
     uv_cond_destroy(&s->wake);
     uv_mutex_destroy(&s->lock);
     uv_close((uv_handle_t *)&s->async, on_closed);
@@ -253,7 +277,13 @@ static bool start_lane(struct sample_store *s)
         uv_mutex_destroy(&s->lock);
         return false;
     }
+    if (uv_cond_init(&s->job_done)) {
+        uv_cond_destroy(&s->wake);
+        uv_mutex_destroy(&s->lock);
+        return false;
+    }
     if (uv_thread_create(&s->thread, run_lane, s)) {
+        uv_cond_destroy(&s->job_done);
         uv_cond_destroy(&s->wake);
         uv_mutex_destroy(&s->lock);
         return false;
@@ -284,6 +314,7 @@ static struct sample_store *sqlite_open(const struct store_host *h, struct str a
         free_store(s);
         return NULL;
     }
+    sqlite_look_raw(s);
     s->async.data = s;
     if (!start_lane(s)) {
         fault_set(f, E_NO_MEMORY, "cannot start the store's thread");
@@ -366,4 +397,5 @@ static const struct sample_reader_ops read_ops = {
     .original = sqlite_original,
     .raw_since = sqlite_raw_since,
 };
-const struct backend backend_sqlite = {.write = &write_ops, .read = &read_ops, .shares = &shares_sqlite};
+const struct backend backend_sqlite = {
+    .write = &write_ops, .read = &read_ops, .shares = &shares_sqlite, .hours = &sqlite_hour_ops};

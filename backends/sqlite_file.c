@@ -9,7 +9,9 @@
 
 enum { NAME_BYTES = 48, SQL_BYTES = 320 };
 
-#define SCHEMA_VERSION "1"
+/* Version 1 knew no hours: such files are read as they are, and become version 2 when they are written to. */
+#define SCHEMA_VERSION "2"
+#define SCHEMA_VERSION_OLD "1"
 
 static const char *const statements[] = {
 #define X(name, text) [FILE_##name] = text,
@@ -43,7 +45,11 @@ static const char schema[] =
     "NULL);"
     "CREATE UNIQUE INDEX share_minute ON share(service, type, minute, tier);"
     "CREATE TABLE mark(boot INTEGER NOT NULL, grp INTEGER NOT NULL, told INTEGER NOT NULL, PRIMARY KEY(boot, grp))"
-    " WITHOUT ROWID;";
+    " WITHOUT ROWID;" FILE_HOUR_SCHEMA;
+static const char upgrade[] =
+    FILE_HOUR_SCHEMA "INSERT OR IGNORE INTO dirty(service, hour, gen) SELECT DISTINCT service, time_ns / 3600000000000,"
+                     " 0 FROM profile;"
+                     "UPDATE meta SET value = '" SCHEMA_VERSION "' WHERE key = 'version';";
 
 static void name_of(struct file_key key, char out[NAME_BYTES])
 {
@@ -99,6 +105,15 @@ static enum err check_meta(struct file *t, const char *key, const char *want, co
     return e;
 }
 
+static enum err check_version(struct file *t, struct fault *f)
+{
+    struct fault newer = {0};
+
+    t->has_hours = check_meta(t, "version", SCHEMA_VERSION, "", &newer) == E_OK;
+    return t->has_hours ? E_OK
+                        : check_meta(t, "version", SCHEMA_VERSION_OLD, "written by another version of flamegate", f);
+}
+
 static enum err check_ours(struct file *t, const char *fingerprint, struct fault *f)
 {
     struct db_stmt *q = file_stmt(t, FILE_TABLES);
@@ -110,17 +125,33 @@ static enum err check_ours(struct file *t, const char *fingerprint, struct fault
         e = fault_set(f, E_NOT_FOUND, "empty");
     db_reset(q);
     if (!e)
-        e = check_meta(t, "version", SCHEMA_VERSION, "written by another version of flamegate", f);
-
+        e = check_version(t, f);
     return e ? e : check_meta(t, "hash_key", fingerprint, "written with another hash_key_file", f);
+}
+
+static enum db_result upgrade_old(struct file *t)
+{
+    struct db_stmt *q = file_stmt(t, FILE_META);
+    enum db_result r;
+    bool old;
+
+    db_bind_text(q, 1, STR("version"));
+    r = db_step(q);
+    old = r == DB_ROW && str_eq(db_bytes(q, 0), STR(SCHEMA_VERSION_OLD));
+    db_reset(q);
+    if (r == DB_AGAIN)
+        return r;
+    return old ? db_exec(t->db, upgrade) : DB_DONE;
 }
 
 /* Makes the schema where there is none; in one transaction, so that a crash leaves none or all. */
 static enum err prepare_write(struct file *t, const char *fingerprint, struct fault *f)
 {
     char sql[SQL_BYTES];
-    enum db_result r = db_exec(t->db, "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
-                                      "PRAGMA cache_size=-4096; PRAGMA journal_size_limit=67108864; BEGIN IMMEDIATE;");
+    enum db_result r = db_exec(
+        t->db,
+        "PRAGMA page_size=8192; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+        "PRAGMA cache_size=-4096; PRAGMA journal_size_limit=67108864; BEGIN IMMEDIATE;");
 
     t->flushing = true;
     if (r == DB_DONE && db_exec(t->db, "SELECT 1 FROM meta") != DB_DONE) {
@@ -129,7 +160,8 @@ static enum err prepare_write(struct file *t, const char *fingerprint, struct fa
         r = db_exec(t->db, schema);
         if (r == DB_DONE)
             r = db_exec(t->db, sql);
-    }
+    } else if (r == DB_DONE)
+        r = upgrade_old(t);
     if (r == DB_DONE)
         r = db_exec(t->db, "COMMIT");
     return r == DB_DONE ? E_OK : fault_set(f, E_STORE_DOWN, "cannot make or open a store file: %s", db_error(t->db));
@@ -157,11 +189,23 @@ struct file *file_open(const char *dir, struct file_key key, enum db_mode mode, 
         e = prepare_write(t, fingerprint, f);
     else if (t->db && db_exec(t->db, "PRAGMA cache_size=-1024") != DB_DONE)
         e = fault_set(f, E_STORE_DOWN, "cannot read a store file: %s", db_error(t->db));
-    if (!t->db || e || check_ours(t, fingerprint, f)) {
+    if (!t->db || e || check_ours(t, fingerprint, f) || !file_look_raw(t)) {
         file_close(t);
         return NULL;
     }
     return t;
+}
+
+bool file_look_raw(struct file *t)
+{
+    struct db_stmt *q = file_stmt(t, FILE_META);
+    enum db_result r;
+
+    db_bind_text(q, 1, STR("raw"));
+    r = db_step(q);
+    t->raw_gone = r == DB_ROW;
+    db_reset(q);
+    return r == DB_ROW || r == DB_DONE;
 }
 
 void file_close(struct file *t)

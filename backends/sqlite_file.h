@@ -1,11 +1,13 @@
 /*
  * One file of the store: everything of one (retention class, day). The schema, and every statement that is ever run on
- * it. Rows are never changed or deleted (but a mark's bits and the sums in `share`); a file goes as a whole.
+ * it. Rows are never changed or deleted (but a mark's bits, the sums in `share`, hours, and single profiles under
+ * retention.raw); a file goes as a whole.
  */
 #ifndef BACKENDS_SQLITE_FILE_H
 #define BACKENDS_SQLITE_FILE_H
 
 #include "backends/sqlite_db.h"
+#include "backends/sqlite_hour_sql.h"
 #include "codecs/hash.h"
 
 struct file_key {
@@ -57,7 +59,8 @@ static inline bool file_key_eq(struct file_key a, struct file_key b)
       " p.n_samples, p.totals, p.main_type, p.format, p.trace, p.original_bytes, s.name, s.spy, s.labels, t.types,"    \
       " v.project, v.name, b.body FROM profile p JOIN series s ON s.id = p.series JOIN typeset t ON t.id = p.typeset"  \
       " JOIN service v ON v.id = p.service JOIN body b ON b.id = p.id ORDER BY p.boot, p.grp, p.place")                \
-    X(GET_ORIGINAL, "SELECT segment, segment_at FROM profile WHERE id = ?1")
+    X(GET_ORIGINAL, "SELECT segment, segment_at FROM profile WHERE id = ?1")                                           \
+    FILE_HOUR_STATEMENTS(X)
 enum file_statement {
 #define X(name, text) FILE_##name,
     FILE_STATEMENTS(X)
@@ -74,6 +77,8 @@ struct file {
     struct file *next; /* of whoever holds it */
     uint64_t used;     /* stamp of its last use, or the catalog's generation when it was opened */
     bool flushing;     /* commits of the writer reach the disk before they return */
+    bool has_hours;    /* not of a version without */
+    bool raw_gone;     /* retention.raw: hours are all there is, but for profiles that came later */
 };
 
 /*
@@ -85,6 +90,8 @@ struct file *file_open(const char *dir, struct file_key key, enum db_mode mode, 
 void file_close(struct file *t); /* NULL is fine */
 /* Removes the file and what SQLite keeps beside it. */
 void file_unlink(const char *dir, struct file_key key);
+/* Looks again whether raw_gone. false: cannot be read. */
+bool file_look_raw(struct file *t) MUST_CHECK;
 bool file_name_parse(const char *name, struct file_key *key); /* "c15-2026-11-30.db" */
 
 static inline struct db_stmt *file_stmt(struct file *t, enum file_statement which)

@@ -6,7 +6,7 @@
 
 enum { UNMARKED_MAX = 4096 };
 
-bool sqlite_put_marks(struct file *t, const struct mark_job *marks)
+bool sqlite_put_marks(struct sample_store *s, struct file *t, const struct mark_job *marks)
 {
     for (const struct mark_job *m = marks; m; m = m->next) {
         struct db_stmt *q = file_stmt(t, FILE_PUT_MARK);
@@ -17,6 +17,8 @@ bool sqlite_put_marks(struct file *t, const struct mark_job *marks)
         if (db_step(q) != DB_DONE)
             return false;
         db_reset(q);
+        if (!sqlite_mark_dirty(s, t, m))
+            return false;
     }
     return true;
 }
@@ -81,7 +83,7 @@ void sqlite_write_marks(struct sample_store *s, struct mark_job *marks)
             continue;
         }
         t = sqlite_write_file(s, cut->key);
-        if (t && sqlite_begin(t, false) && sqlite_put_marks(t, cut) && db_exec(t->db, "COMMIT") == DB_DONE) {
+        if (t && sqlite_begin(t, false) && sqlite_put_marks(s, t, cut) && db_exec(t->db, "COMMIT") == DB_DONE) {
             sqlite_free_marks(cut);
             continue;
         }

@@ -2,18 +2,15 @@
  * Scanning: a day at a time, so that memory is bounded by a day's rows. First the index alone says which rows there
  * are, and once.h which of them count; then those are fetched in the order of their time. No statement stays open
  * between rows, so a slow reader keeps no log from being copied into its file.
- *
- * Here is the place for hour compaction: of a window longer than a few hours the closed, clean hours will come from
- * hour records in pick_day, and only the rest from rows.
  */
 #include <stdlib.h>
 
 #include "backends/blob.h"
 #include "backends/day.h"
-#include "backends/once.h"
-#include "backends/sqlite_store.h"
+#include "backends/hours.h"
+#include "backends/sqlite_scan.h"
 
-enum { DAY_FILES_MAX = 24, CACHE_MIN = 64, MARGIN_S = 600 };
+enum { MARGIN_S = 600 };
 static const size_t NAMES_MAX_BYTES = (size_t)256 << 20;
 /*
  * A payload without a time of its own gets that of its arrival, so its retry may lie a little outside of the window:
@@ -21,84 +18,12 @@ static const size_t NAMES_MAX_BYTES = (size_t)256 << 20;
  */
 static const int64_t MARGIN_NS = MARGIN_S * INT64_C(1000000000);
 
-/* What is known of an id (series, type set) within a scan. */
-struct cached {
-    int64_t id;
-    bool wanted;
-    struct series series;
-    struct sample_type *types;
-    uint32_t n_types;
-};
-
-struct cache {
-    struct cached **slots;
-    size_t n, cap;
-};
-
-struct scan {
-    struct sample_store *store;
-    const struct selection *sel;
-    enum scan_what what;
-    scan_row row;
-    void *ctx;
-    struct fault *f;
-
-    struct arena *arena;
-    struct cache series, typesets;
-    struct file *files[DAY_FILES_MAX];
-    uint32_t n_files;
-    struct once_row *rows;
-    size_t n, cap;
-};
-
-static size_t slot_of(const struct cache *c, int64_t id)
-{
-    size_t i = (size_t)((uint64_t)id ^ (uint64_t)id >> 29) & (c->cap - 1);
-
-    while (c->slots[i] && c->slots[i]->id != id)
-        i = (i + 1) & (c->cap - 1);
-    return i;
-}
-
-static struct cached *cache_find(const struct cache *c, int64_t id)
-{
-    return c->cap ? c->slots[slot_of(c, id)] : NULL;
-}
-
-static bool cache_grow(struct cache *c)
-{
-    struct cache big = {.n = c->n, .cap = c->cap ? c->cap * 2 : CACHE_MIN};
-
-    big.slots = calloc(big.cap, sizeof(struct cached *));
-    if (!big.slots)
-        return false;
-    for (size_t i = 0; i < c->cap; i++)
-        if (c->slots[i])
-            big.slots[slot_of(&big, c->slots[i]->id)] = c->slots[i];
-    free(c->slots);
-    *c = big;
-    return true;
-}
-
-/* A new entry for id, in the arena. NULL: no memory. */
-static struct cached *cache_add(struct scan *s, struct cache *c, int64_t id)
-{
-    struct cached *e = NEW(s->arena, struct cached, 1);
-
-    if (!e || (c->n * 2 >= c->cap && !cache_grow(c)))
-        return NULL;
-    e->id = id;
-    c->slots[slot_of(c, id)] = e;
-    c->n++;
-    return e;
-}
-
-static enum err broken(struct scan *s, const struct file *t)
+enum err scan_broken(struct scan *s, const struct file *t)
 {
     return fault_set(s->f, E_STORE_DOWN, "the store cannot be read: %s", db_error(t->db));
 }
 
-static enum err no_memory(struct scan *s)
+enum err scan_no_memory(struct scan *s)
 {
     return fault_set(s->f, E_NO_MEMORY, "this query needs more memory than there is");
 }
@@ -108,55 +33,7 @@ static bool cancelled(const struct scan *s)
     return s->sel->cancel && atomic_load_explicit(s->sel->cancel, memory_order_relaxed);
 }
 
-static enum err read_series(struct scan *s, struct file *t, struct str service, struct cached *e)
-{
-    struct db_stmt *q = file_stmt(t, FILE_GET_SERIES);
-    enum err err;
-
-    db_bind_int(q, 1, e->id);
-    if (db_step(q) != DB_ROW)
-        return broken(s, t);
-    if (!arena_str(s->arena, s->sel->project, &e->series.project) ||
-        !arena_str(s->arena, service, &e->series.service) || !arena_str(s->arena, db_bytes(q, 0), &e->series.name) ||
-        !arena_str(s->arena, db_bytes(q, 1), &e->series.spy))
-        return no_memory(s);
-    err = blob_read_labels(db_bytes(q, 2), s->arena, &e->series.labels, &e->series.n_labels, s->f);
-    db_reset(q);
-    if (!err)
-        e->wanted = !s->sel->series_match || s->sel->series_match(s->sel->ctx, &e->series);
-    return err;
-}
-
-static enum err find_series(struct scan *s, struct file *t, struct str service, int64_t id, struct cached **out)
-{
-    *out = cache_find(&s->series, id);
-    if (*out)
-        return E_OK;
-    *out = cache_add(s, &s->series, id);
-    return *out ? read_series(s, t, service, *out) : no_memory(s);
-}
-
-static enum err find_typeset(struct scan *s, struct file *t, int64_t id, struct cached **out)
-{
-    struct db_stmt *q;
-    enum err e;
-
-    *out = cache_find(&s->typesets, id);
-    if (*out)
-        return E_OK;
-    *out = cache_add(s, &s->typesets, id);
-    if (!*out)
-        return no_memory(s);
-    q = file_stmt(t, FILE_GET_TYPESET);
-    db_bind_int(q, 1, id);
-    if (db_step(q) != DB_ROW)
-        return broken(s, t);
-    e = blob_read_types(db_bytes(q, 0), s->arena, &(*out)->types, &(*out)->n_types, s->f);
-    db_reset(q);
-    return e;
-}
-
-static struct once_row *add_row(struct scan *s)
+struct once_row *scan_add_row(struct scan *s)
 {
     if (s->n == s->cap) {
         size_t cap = s->cap ? s->cap * 2 : 256;
@@ -189,8 +66,20 @@ static void fill_row(struct once_row *r, struct db_stmt *q, uint32_t file)
     r->series_id = db_int(q, 7);
 }
 
-/* Rows of one service of one file, from..last inclusive, of series that are wanted. */
-static enum err list_service(struct scan *s, uint32_t file, int64_t id, struct str service, int64_t from, int64_t last)
+static int64_t shift(int64_t ns, int64_t by)
+{
+    bool over = false;
+
+    return add_sat(ns, by, &over);
+}
+
+/* A stretch of time whose profiles are wanted, both ends inclusive. */
+struct run {
+    int64_t from, last;
+};
+
+/* Rows of one service of one file in a run and its margins, of series that are wanted. */
+static enum err list_run(struct scan *s, uint32_t file, int64_t id, struct str service, struct run run)
 {
     struct file *t = s->files[file];
     struct db_stmt *q = file_stmt(t, FILE_GET_WINDOW);
@@ -199,19 +88,20 @@ static enum err list_service(struct scan *s, uint32_t file, int64_t id, struct s
     enum err e = E_OK;
 
     db_bind_int(q, 1, id);
-    db_bind_int(q, 2, from);
-    db_bind_int(q, 3, last);
+    db_bind_int(q, 2, shift(run.from, -MARGIN_NS));
+    db_bind_int(q, 3, shift(run.last, MARGIN_NS));
     while (!e && (r = db_step(q)) != DB_DONE) {
-        struct once_row *row = r == DB_ROW ? add_row(s) : NULL;
+        struct once_row *row = r == DB_ROW ? scan_add_row(s) : NULL;
 
         if (!row) {
-            e = r == DB_ROW ? no_memory(s) : broken(s, t);
+            e = r == DB_ROW ? scan_no_memory(s) : scan_broken(s, t);
         } else if (cancelled(s)) {
             e = fault_set(s->f, E_CANCELLED, NULL);
         } else {
             fill_row(row, q, file);
+            row->near = row->time_ns < run.from || row->time_ns > run.last;
             if (!series || series->id != row->series_id)
-                e = find_series(s, t, service, row->series_id, &series);
+                e = scan_find_series(s, t, service, row->series_id, &series);
             if (!e && !series->wanted)
                 s->n--;
         }
@@ -220,47 +110,95 @@ static enum err list_service(struct scan *s, uint32_t file, int64_t id, struct s
     return e;
 }
 
+static enum err list_runs(struct scan *s, int64_t id, struct str service, struct run run)
+{
+    enum err e = E_OK;
+
+    for (uint32_t i = 0; !e && i < s->n_files; i++)
+        if (!s->files[i]->raw_gone || !scan_wants_hours(s))
+            e = list_run(s, i, id, service, run);
+    return e;
+}
+
+/* One service: the hours that stand for themselves, and the profiles of what is between them. */
+static enum err list_service(struct scan *s, int64_t id, struct str service, struct run day)
+{
+    uint32_t taken = 0;
+    struct run run = day;
+    enum err e = E_OK;
+
+    if (scan_wants_hours(s))
+        e = scan_list_hours(s, id, day.from, day.last, &taken);
+    /* what came after the profiles of a file had gone is in no hour */
+    for (uint32_t i = 0; !e && i < s->n_files && scan_wants_hours(s); i++)
+        if (s->files[i]->raw_gone)
+            e = list_run(s, i, id, service, day);
+    for (int hour = 0; !e && taken && hour < 24; hour++) {
+        int64_t start = day_start(day_of(day.from)) + hour * HOUR_NS;
+
+        if (!(taken >> hour & 1))
+            continue;
+        if (run.from < start)
+            e = list_runs(s, id, service, (struct run){run.from, start - 1});
+        run.from = start + HOUR_NS;
+    }
+    return e || run.from > run.last ? e : list_runs(s, id, service, run);
+}
+
 struct service {
     int64_t id;
     struct str name;
 };
+struct services {
+    struct service *list;
+    uint32_t n, cap;
+};
 
 /* The project's services in this file, in the arena: while one statement is read, no other scan of rows is under way.
  */
-static enum err list_services(struct scan *s, struct file *t, struct service **out, uint32_t *n)
+static enum err list_services(struct scan *s, struct file *t, struct services *out)
 {
     struct db_stmt *q = file_stmt(t, FILE_GET_SERVICES);
-    uint32_t cap = 0;
     enum db_result r;
 
-    *out = NULL;
-    *n = 0;
     db_bind_text(q, 1, s->sel->project);
     while ((r = db_step(q)) == DB_ROW) {
-        if (*n == cap) {
-            *out = GROW(s->arena, *out, struct service, cap, cap ? cap * 2 : 16);
-            cap = cap ? cap * 2 : 16;
+        if (out->n == out->cap) {
+            uint32_t cap = out->cap ? out->cap * 2 : 16;
+
+            out->list = GROW(s->arena, out->list, struct service, out->cap, cap);
+            out->cap = cap;
         }
-        if (!*out || !arena_str(s->arena, db_bytes(q, 1), &(*out)[*n].name))
-            return no_memory(s);
-        (*out)[(*n)++].id = db_int(q, 0);
+        if (!out->list || !arena_str(s->arena, db_bytes(q, 1), &out->list[out->n].name))
+            return scan_no_memory(s);
+        out->list[out->n++].id = db_int(q, 0);
     }
     db_reset(q);
-    return r == DB_DONE ? E_OK : broken(s, t);
+    return r == DB_DONE ? E_OK : scan_broken(s, t);
 }
 
-static enum err list_file(struct scan *s, uint32_t file, int64_t from, int64_t last)
+static int order_services(const void *pa, const void *pb)
 {
-    struct service *services;
-    uint32_t n;
-    enum err e;
+    const struct service *a = pa, *b = pb;
+
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+/* Everything that may matter to the profiles of one day, from..last. */
+static enum err list_day(struct scan *s, struct run day)
+{
+    struct services all = {0};
+    enum err e = E_OK;
 
     if (s->sel->service.len)
-        return list_service(s, file, sqlite_service_id(s->store, s->sel->project, s->sel->service), s->sel->service,
-                            from, last);
-    e = list_services(s, s->files[file], &services, &n);
-    for (uint32_t i = 0; !e && i < n; i++)
-        e = list_service(s, file, services[i].id, services[i].name, from, last);
+        return list_service(s, sqlite_service_id(s->store, s->sel->project, s->sel->service), s->sel->service, day);
+    for (uint32_t i = 0; !e && i < s->n_files; i++)
+        e = list_services(s, s->files[i], &all);
+    if (all.n > 1)
+        qsort(all.list, all.n, sizeof *all.list, order_services);
+    for (uint32_t i = 0; !e && i < all.n; i++)
+        if (!i || all.list[i].id != all.list[i - 1].id)
+            e = list_service(s, all.list[i].id, all.list[i].name, day);
     return e;
 }
 
@@ -279,7 +217,7 @@ static enum err fetch_marks(struct scan *s)
         db_bind_int(q, 2, (int64_t)r->attempt.group);
         got = db_step(q);
         if (got != DB_ROW && got != DB_DONE)
-            return broken(s, s->files[r->file]);
+            return scan_broken(s, s->files[r->file]);
         r->told = got == DB_ROW && r->attempt.place < GROUP_MAX && (uint64_t)db_int(q, 0) >> r->attempt.place & 1;
         db_reset(q);
     }
@@ -302,13 +240,17 @@ static enum err give_row(struct scan *s, const struct once_row *r)
     struct file *t = s->files[r->file];
     struct db_stmt *q = file_stmt(t, FILE_GET_PROFILE), *body = NULL;
     struct stored out = {.attempt = r->attempt, .series_id = (uint64_t)r->series_id, .time_ns = r->time_ns};
-    struct cached *types = NULL, *series = cache_find(&s->series, r->series_id);
+    struct cached *types = NULL, *series = scan_known_series(s, r->series_id);
+    enum db_result got;
     enum err e;
 
     db_bind_int(q, 1, r->id);
-    if (db_step(q) != DB_ROW)
-        return broken(s, t);
-    e = find_typeset(s, t, db_int(q, 3), &types);
+    got = db_step(q);
+    if (got == DB_DONE) /* gone meanwhile (retention.raw) */
+        return E_OK;
+    if (got != DB_ROW)
+        return scan_broken(s, t);
+    e = scan_find_typeset(s, t, db_int(q, 3), &types);
     if (!e)
         e = blob_read_totals(db_bytes(q, 4), types->types, types->n_types, s->f);
     if (e)
@@ -329,7 +271,7 @@ static enum err give_row(struct scan *s, const struct once_row *r)
         body = file_stmt(t, FILE_GET_BODY);
         db_bind_int(body, 1, r->id);
         if (db_step(body) != DB_ROW)
-            return broken(s, t);
+            return scan_broken(s, t);
         out.body = db_bytes(body, 0);
     }
     e = s->row(s->ctx, &out);
@@ -339,22 +281,39 @@ static enum err give_row(struct scan *s, const struct once_row *r)
     return e;
 }
 
-/* Chooses and gives out the rows listed whose time is in from..last. */
-static enum err give_day(struct scan *s, int64_t from, int64_t last)
+/* The hours of the day take their places among the rows. */
+static enum err add_hours(struct scan *s)
+{
+    for (size_t i = 0; i < s->n_hours; i++) {
+        struct once_row *r = scan_add_row(s);
+
+        if (!r)
+            return scan_no_memory(s);
+        *r = s->hours[i];
+    }
+    return E_OK;
+}
+
+/* Chooses and gives out the rows listed. */
+static enum err give_day(struct scan *s)
 {
     enum err e = once_find(s->rows, s->n) ? fetch_marks(s) : E_OK;
 
     if (e)
         return e;
     once_choose(s->rows, s->n);
+    e = add_hours(s);
     if (s->n)
         qsort(s->rows, s->n, sizeof *s->rows, s->what & SCAN_NEWEST_FIRST ? order_new : order_old);
     for (size_t i = 0; !e && i < s->n; i++) {
-        if (!s->rows[i].counts || s->rows[i].time_ns < from || s->rows[i].time_ns > last)
+        const struct once_row *r = &s->rows[i];
+
+        if (!r->counts || r->near || (s->sel->time_match && !s->sel->time_match(s->sel->ctx, r->time_ns)))
             continue;
-        if (s->sel->time_match && !s->sel->time_match(s->sel->ctx, s->rows[i].time_ns))
-            continue;
-        e = cancelled(s) ? fault_set(s->f, E_CANCELLED, NULL) : give_row(s, &s->rows[i]);
+        if (cancelled(s))
+            e = fault_set(s->f, E_CANCELLED, NULL);
+        else
+            e = r->hour ? scan_give_hour(s, r) : give_row(s, r);
     }
     return e;
 }
@@ -372,44 +331,37 @@ static enum err take_files(struct scan *s, int32_t first, int32_t last)
     size_t n;
 
     if (!catalog_list(s->store->catalog, first, last, &keys, &n))
-        return no_memory(s);
+        return scan_no_memory(s);
     for (size_t i = 0; !e && i < n; i++) {
         struct fault f = {0};
         struct file *t = s->n_files < DAY_FILES_MAX ? catalog_take(s->store->catalog, keys[i], &f) : NULL;
 
-        if (t)
+        if (t) {
             s->files[s->n_files++] = t;
-        else if (f.err != E_NOT_FOUND)
+            if (!file_look_raw(t))
+                e = scan_broken(s, t);
+        } else if (f.err != E_NOT_FOUND)
             e = fault_set(s->f, f.err ? f.err : E_INTERNAL, "%s", f.err ? f.text : "too many files of one day");
     }
     free(keys);
     return e;
 }
 
-static int64_t shift(int64_t ns, int64_t by)
-{
-    bool over = false;
-
-    return add_sat(ns, by, &over);
-}
-
 static enum err pick_day(struct scan *s, int32_t day)
 {
-    int64_t from = day_start(day), last = shift(from, DAY_NS - 1), near, far;
+    struct run run = {day_start(day), shift(day_start(day), DAY_NS - 1)};
     enum err e;
 
-    if (s->sel->from_ns > from)
-        from = s->sel->from_ns;
-    if (s->sel->until_ns - 1 < last)
-        last = s->sel->until_ns - 1;
-    near = shift(from, -MARGIN_NS);
-    far = shift(last, MARGIN_NS);
-    s->n = 0;
-    e = take_files(s, day_of(near), day_of(far));
-    for (uint32_t i = 0; !e && i < s->n_files; i++)
-        e = list_file(s, i, near, far);
+    if (s->sel->from_ns > run.from)
+        run.from = s->sel->from_ns;
+    if (s->sel->until_ns - 1 < run.last)
+        run.last = s->sel->until_ns - 1;
+    s->n = s->n_hours = 0;
+    e = take_files(s, day_of(shift(run.from, -MARGIN_NS)), day_of(shift(run.last, MARGIN_NS)));
     if (!e)
-        e = give_day(s, from, last);
+        e = list_day(s, run);
+    if (!e)
+        e = give_day(s);
     give_files_back(s);
     return e;
 }
@@ -423,7 +375,7 @@ static enum err scan_window(struct scan *s)
     if (s->sel->until_ns <= s->sel->from_ns)
         return E_OK;
     if (!catalog_list(s->store->catalog, day_of(s->sel->from_ns), day_of(s->sel->until_ns - 1), &keys, &n))
-        return no_memory(s);
+        return scan_no_memory(s);
     for (size_t i = 0; !e && i < n; i++) {
         size_t at = s->what & SCAN_NEWEST_FIRST ? n - 1 - i : i;
         size_t before = s->what & SCAN_NEWEST_FIRST ? at + 1 : at - 1;
@@ -456,9 +408,9 @@ static enum err scan_attempt(struct scan *s)
     q = file_stmt(t, FILE_GET_SERVICE);
     db_bind_int(q, 1, service_id);
     if (db_step(q) != DB_ROW)
-        return broken(s, t);
+        return scan_broken(s, t);
     service = db_bytes(q, 1);
-    e = find_series(s, t, service, r.series_id, &series);
+    e = scan_find_series(s, t, service, r.series_id, &series);
     db_reset(q);
     if (!e)
         e = series->wanted ? give_row(s, &r) : fault_set(s->f, E_NOT_FOUND, "no such profile");
@@ -473,11 +425,12 @@ enum err sqlite_scan(struct sample_store *store, const struct selection *sel, en
 
     s.arena = arena_new(NAMES_MAX_BYTES);
     if (!s.arena)
-        return no_memory(&s);
+        return scan_no_memory(&s);
     e = sel->profile ? scan_attempt(&s) : scan_window(&s);
     give_files_back(&s);
     store->host->account(store->host->ctx, "queries", -(int64_t)(s.cap * sizeof *s.rows));
     free(s.rows);
+    free(s.hours);
     free(s.series.slots);
     free(s.typesets.slots);
     arena_free(s.arena);

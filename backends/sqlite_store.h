@@ -19,10 +19,17 @@ struct mark_job {
     uint64_t boot, group, told;
 };
 
+/* What another thread wants done between puts, and waits for. Embedded in its owner. */
+struct lane_job {
+    void (*run)(struct sample_store *s, struct lane_job *j);
+    bool done;
+};
+
 /* What the lane is asked for; done in the order of asking, marks ahead of a put in its transaction where they can. */
 struct lane_queue {
     struct mark_job *marks, **marks_tail;
     struct group *put;
+    struct lane_job *job;
     bool expire, close;
     int64_t expire_ns;
 };
@@ -38,7 +45,7 @@ struct sample_store {
 
     uv_thread_t thread;
     uv_mutex_t lock; /* of queue, done, ended */
-    uv_cond_t wake;
+    uv_cond_t wake, job_done;
     uv_async_t async;
     struct lane_queue queue;
     struct group *done;
@@ -53,7 +60,14 @@ struct sample_store {
     unsigned n_files;
     struct mark_job *unmarked; /* failed; tried again */
     unsigned n_unmarked;
+    int64_t dirty_gen;    /* of dirty rows that are written from now on */
+    uint64_t listed_boot; /* puts of this boot up to this group came before the gen: their dirty rows may be gone */
+    uint64_t listed_group;
+    uint64_t put_boot, put_group; /* the last put */
 };
+
+/* From one thread at a time, not the loop: runs a job on the lane and waits for it. */
+void sqlite_run_job(struct sample_store *s, struct lane_job *j);
 
 void sqlite_log(const struct sample_store *s, int level, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int64_t sqlite_service_id(const struct sample_store *s, struct str project, struct str service);
@@ -61,10 +75,15 @@ int64_t sqlite_service_id(const struct sample_store *s, struct str project, stru
 /* On the lane. sqlite_write.c: marks of the same file ride along; they are freed, or kept to be tried again. */
 void sqlite_write_put(struct sample_store *s, struct group *g, struct mark_job *marks);
 
+/* sqlite_dirty.c, inside of the caller's transaction: what a put touches, and a mark that comes long after its put. */
+bool sqlite_put_dirty(struct sample_store *s, struct file *t, const struct group *g, const int64_t *services,
+                      uint64_t inserted) MUST_CHECK;
+bool sqlite_mark_dirty(struct sample_store *s, struct file *t, const struct mark_job *m) MUST_CHECK;
+
 /* sqlite_mark.c. write_marks: these, and those that failed before; puts: inside of the caller's transaction, they stay
  * the caller's. */
 void sqlite_write_marks(struct sample_store *s, struct mark_job *marks);
-bool sqlite_put_marks(struct file *t, const struct mark_job *marks) MUST_CHECK;
+bool sqlite_put_marks(struct sample_store *s, struct file *t, const struct mark_job *marks) MUST_CHECK;
 void sqlite_keep_marks(struct sample_store *s, struct mark_job *marks);
 void sqlite_free_marks(struct mark_job *marks);
 
@@ -79,6 +98,12 @@ void sqlite_write_expire(struct sample_store *s, int64_t now_ns);
 /* Copies logs into their files: idle: whatever there is; else only logs that have grown large. */
 void sqlite_write_checkpoint(struct sample_store *s, bool idle);
 void sqlite_write_close_files(struct sample_store *s);
+
+extern const struct hour_ops sqlite_hour_ops; /* sqlite_hours.c */
+
+/* sqlite_raw.c: a slot of hour_ops; and what raw_since is when the store is opened. */
+enum err sqlite_drop_raw(struct sample_store *s, int32_t day, bool *more, struct fault *f);
+void sqlite_look_raw(struct sample_store *s);
 
 /* sqlite_scan.c and sqlite_read.c, on threads of the query lane: slots of the reader. */
 enum err sqlite_scan(struct sample_store *s, const struct selection *sel, enum scan_what what, scan_row row, void *ctx,

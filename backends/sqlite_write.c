@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "backends/blob.h"
 #include "backends/day.h"
@@ -271,21 +270,14 @@ static bool put_shares(struct put *p)
 
 static bool put_all(struct put *p, const struct mark_job *marks)
 {
-    return sqlite_put_marks(p->file, marks) && put_services(p) && put_rows(p) && put_shares(p) &&
+    return sqlite_put_marks(p->store, p->file, marks) && put_services(p) && put_rows(p) && put_shares(p) &&
+           sqlite_put_dirty(p->store, p->file, p->group, p->services, p->inserted) &&
            db_exec(p->file->db, "COMMIT") == DB_DONE;
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 void sqlite_write_put(struct sample_store *s, struct group *g, struct mark_job *marks)
 {
-    struct put p = {.store = s, .group = g, .now_ns = now_ns()};
+    struct put p = {.store = s, .group = g, .now_ns = day_now_ns()};
     bool ok;
 
     for (uint16_t i = 0; i < g->n; i++) {
@@ -296,6 +288,12 @@ void sqlite_write_put(struct sample_store *s, struct group *g, struct mark_job *
     p.file = ok ? sqlite_write_file(s, key_of(g)) : NULL;
     ok = p.file && sqlite_begin(p.file, true) && put_all(&p, marks);
     if (ok) {
+        if (!s->listed_boot) { /* nothing has been listed yet */
+            s->listed_boot = g->boot;
+            s->listed_group = g->id - 1;
+        }
+        s->put_boot = g->boot;
+        s->put_group = g->id;
         learn(&p);
         sqlite_free_marks(marks);
     } else {

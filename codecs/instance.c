@@ -106,3 +106,8 @@ bool label_is_instance(struct str name)
             return true;
     return false;
 }
+
+bool label_left_out(struct str name)
+{
+    return label_is_instance(name) || label_link(name) != LINK_NONE;
+}

@@ -10,9 +10,6 @@
 /* Of a series. Case and '.', '_', '-' make no difference. */
 bool label_is_instance(struct str name);
 /* Whether hours leave it out: of a series because it is an instance label, of samples because it links to a trace. */
-static inline bool label_left_out(struct str name)
-{
-    return label_is_instance(name) || label_link(name) != LINK_NONE;
-}
+bool label_left_out(struct str name);
 
 #endif

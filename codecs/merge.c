@@ -40,7 +40,7 @@ struct merge *merge_new(const struct merge_spec *spec)
 /* The table of rows is on malloc; it counts against the limit by what is left of it. */
 static bool room_in_table(const struct merge *m)
 {
-    return arena_used(m->a) + idmap_bytes(&m->row_of) <= m->spec.memory_limit;
+    return merge_bytes(m) <= m->spec.memory_limit;
 }
 
 static enum err no_room(const struct merge *m, struct fault *f)
@@ -221,6 +221,22 @@ static bool choose_columns(struct adding *a, struct arena *scratch)
     return true;
 }
 
+static bool add_set(struct adding *a, uint32_t i, struct arena *scratch)
+{
+    const struct record_view *v = a->v;
+    const struct sample_label *labels = v->labels + v->set_at[i];
+    uint32_t n = v->set_at[i + 1] - v->set_at[i], kept = 0;
+    struct sample_label *rest;
+
+    if (!a->m->spec.drop_links || !n)
+        return labelsets_add(a->m->sets, labels, n, &a->set[i]);
+    rest = NEW(scratch, struct sample_label, n);
+    for (uint32_t j = 0; rest && j < n; j++)
+        if (label_link(labels[j].key) == LINK_NONE)
+            rest[kept++] = labels[j];
+    return rest && labelsets_add(a->m->sets, rest, kept, &a->set[i]);
+}
+
 static bool choose_sets(struct adding *a, struct arena *scratch)
 {
     const struct record_view *v = a->v;
@@ -235,8 +251,7 @@ static bool choose_sets(struct adding *a, struct arena *scratch)
     if (a->m->spec.filter)
         a->m->spec.filter(a->m->spec.filter_ctx, v, a->keep);
     for (uint32_t i = 0; i < v->n_sets && a->m->spec.by_labels; i++)
-        if (a->keep[i] &&
-            !labelsets_add(a->m->sets, v->labels + v->set_at[i], v->set_at[i + 1] - v->set_at[i], &a->set[i]))
+        if (a->keep[i] && !add_set(a, i, scratch))
             return false;
     return true;
 }
@@ -277,6 +292,11 @@ const struct merged *merge_result(struct merge *m)
 {
     labelsets_view(m->sets, &m->out.set_at, &m->out.labels, &m->out.n_sets);
     return &m->out;
+}
+
+size_t merge_bytes(const struct merge *m)
+{
+    return arena_used(m->a) + idmap_bytes(&m->row_of);
 }
 
 void merge_free(struct merge *m)

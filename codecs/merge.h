@@ -10,10 +10,13 @@
 /* Which samples of a record count: called with its label sets once per record; sets keep[set]. */
 typedef void (*merge_filter)(void *ctx, const struct record_view *v, bool *keep);
 
-/* type NULL id: every type of the records, by id. by_labels: keep label sets apart (downloads), else per stack only. */
+/*
+ * type NULL id: every type of the records, by id. by_labels: keep label sets apart (downloads), else per stack only;
+ * drop_links: without trace and span ids, which would keep every sample apart.
+ */
 struct merge_spec {
     struct str type_id;
-    bool by_labels;
+    bool by_labels, drop_links;
     merge_filter filter; /* NULL: all */
     void *filter_ctx;
     size_t memory_limit;
@@ -21,6 +24,7 @@ struct merge_spec {
 struct merge;
 struct merge *merge_new(const struct merge_spec *spec) MUST_CHECK; /* NULL: no memory */
 enum err merge_add(struct merge *m, const struct record_view *v, struct fault *f) MUST_CHECK;
+size_t merge_bytes(const struct merge *m); /* that it holds */
 void merge_free(struct merge *m);
 
 struct merged_type {
@@ -45,6 +49,13 @@ struct merged {
 };
 /* Borrowed from m, valid until the next merge_add. Rows are in no particular order. */
 const struct merged *merge_result(struct merge *m);
+
+/*
+ * The result as the body of a record again (codecs/record.h), of these series; `primary` of its types. Appends to out.
+ * *n_samples: of that body. false: no memory.
+ */
+bool merge_body(struct merge *m, const struct series *series, uint32_t primary, struct buf *out,
+                uint32_t *n_samples) MUST_CHECK;
 
 /* gzip pprof of a result, every type, every symbol that the blocks knew: opens in `go tool pprof`. Appends to out. */
 enum err pprof_write(const struct merged *m, const struct symtab *symbols, struct buf *out, struct fault *f) MUST_CHECK;

@@ -114,7 +114,7 @@ static void pack_values(struct buf *b, const int64_t *v, uint32_t n)
 }
 
 /* The column of stacks; puts the ids of those in use into ids, in the order of first use. */
-static uint32_t pack_stacks(struct buf *b, const struct profile *p, const struct symbols *s, uint32_t *number,
+static uint32_t pack_stacks(struct buf *b, const struct profile *p, const uint64_t *stack_ids, uint32_t *number,
                             uint64_t *ids)
 {
     uint32_t next = 0;
@@ -124,7 +124,7 @@ static uint32_t pack_stacks(struct buf *b, const struct profile *p, const struct
         pack_raw_u64(b, number[stack]);
         if (number[stack])
             continue;
-        ids[next++] = s->stack_ids[stack];
+        ids[next++] = stack_ids[stack];
         number[stack] = next;
     }
     return next;
@@ -140,7 +140,7 @@ static void pack_columns(struct buf *b, const struct profile *p)
         pack_values(b, p->values[t], p->n_samples);
 }
 
-static bool pack_body(struct buf *out, const struct profile *p, const struct symbols *s, struct str format)
+bool record_body(const struct profile *p, const uint64_t *stack_ids, struct str format, int level, struct buf *out)
 {
     struct buf packed = {0};
     uint32_t *number = calloc((size_t)p->n_stacks + 1, sizeof *number);
@@ -153,12 +153,12 @@ static bool pack_body(struct buf *out, const struct profile *p, const struct sym
         ok = pack_room(&packed, (size_t)p->n_samples * PACK_VARINT_MAX);
     }
     if (ok) {
-        uint32_t n = pack_stacks(&packed, p, s, number, ids);
+        uint32_t n = pack_stacks(&packed, p, stack_ids, number, ids);
         pack_columns(&packed, p);
         buf_add(out, RECORD_MAGIC, RECORD_MAGIC_BYTES);
         pack_u64(out, n);
         pack_ids(out, ids, n);
-        ok = !packed.failed && !out->failed && zstd_pack(buf_view(&packed), RECORD_ZSTD_LEVEL, out);
+        ok = !packed.failed && !out->failed && zstd_pack(buf_view(&packed), level, out);
     }
     free(ids);
     free(number);
@@ -222,7 +222,7 @@ static bool seal_body(struct record *r, const struct profile *p)
 {
     struct buf body = {0};
 
-    if (!pack_body(&body, p, r->symbols, r->format)) {
+    if (!record_body(p, r->symbols->stack_ids, r->format, RECORD_ZSTD_LEVEL, &body)) {
         buf_free(&body);
         return false;
     }

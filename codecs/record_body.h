@@ -19,7 +19,13 @@
 #ifndef CODECS_RECORD_BODY_H
 #define CODECS_RECORD_BODY_H
 
+#include "codecs/profile.h"
+
 #define RECORD_MAGIC "FGR\x01"
 enum { RECORD_MAGIC_BYTES = 4, RECORD_ZSTD_LEVEL = 1 };
+
+/* Appends the body of a profile of which stacks need be nothing but ids: stack s is ids[s]. false: no memory. */
+bool record_body(const struct profile *p, const uint64_t *ids, struct str format, int level,
+                 struct buf *out) MUST_CHECK;
 
 #endif

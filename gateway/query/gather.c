@@ -100,7 +100,7 @@ static enum err use_minutes(struct gathering *in)
     enum err e = minutes_open(&g->minutes, in->ask);
     if (e || !g->minutes.at)
         return e;
-    e = scan_profiles(in->ask, &(struct scan_spec){.type = g->type->id, .visit = on_counted, .ctx = in});
+    e = scan_profiles(in->ask, &(struct scan_spec){.hours = true, .type = g->type->id, .visit = on_counted, .ctx = in});
     if (e == E_OK)
         e = minutes_read(&g->minutes, g->type->id);
     g->total = g->minutes.total;
@@ -111,7 +111,7 @@ static enum err use_minutes(struct gathering *in)
 static enum err merge_profiles(struct gathering *in, struct str type)
 {
     struct minutes *m = &in->g->minutes;
-    struct scan_spec spec = {.bodies = true, .type = type, .visit = on_profile, .ctx = in};
+    struct scan_spec spec = {.bodies = true, .hours = true, .type = type, .visit = on_profile, .ctx = in};
     if (m->at && m->open == 0)
         return E_OK;
     if (m->at) {
@@ -198,6 +198,7 @@ enum err gather(struct ask *a, enum gather_types types, bool by_labels, struct g
     struct merge_spec spec = {
         .type_id = g->type ? g->type->id : (struct str){NULL, 0},
         .by_labels = by_labels,
+        .drop_links = !a->one_profile, /* as hours do */
         .filter = keep_sets,
         .filter_ctx = &in,
         .memory_limit = a->q->memory_limit / 2,
@@ -219,7 +220,7 @@ void gather_close(struct gathered *g)
 {
     merge_free(g->merge);
     symtab_free(g->symtab);
-    tally_close(&g->tally);
+    tally_close(&g->tally, NULL);
     minutes_close(&g->minutes);
     *g = (struct gathered){0};
 }
@@ -293,7 +294,7 @@ void gather_head_as(struct json *j, const struct ask *a, const struct gathered *
         json_ratio(j, gather_total(g), g->tally.series, g->tally.profiles);
     else
         json_null(j);
-    put_tally(j, a, &g->tally, "profiles", series, g->merged && !g->minutes.at ? g->merged->samples : g->tally.samples);
+    put_tally(j, a, &g->tally, "profiles", series, g->tally.samples);
     if (g->merged && g->merged->saturated) {
         json_key(j, "saturated");
         json_bool(j, true);

@@ -1,6 +1,7 @@
 /* GET labels and labels/NAME: names and values, of series and of samples. */
 #include <stdlib.h>
 
+#include "codecs/instance.h"
 #include "gateway/query/endpoints.h"
 #include "gateway/query/nameset.h"
 #include "gateway/query/text.h"
@@ -35,6 +36,8 @@ static enum err add_series(struct labels *l, const struct stored *p)
         e = add_pair(l, s->labels[i].name, s->labels[i].value);
     for (uint32_t i = 0; i < p->n_types && e == E_OK; i++)
         e = add_pair(l, STR("__profile_type__"), p->types[i].id);
+    for (uint32_t i = 0; p->hour && l->ask->rest.len == 0 && i < p->hour->n_left_out && e == E_OK; i++)
+        e = add(l, p->hour->left_out[i]);
     return e;
 }
 
@@ -94,8 +97,8 @@ enum err labels_run(struct ask *a)
         e = tally_open(&l.tally, a);
     if (e == E_OK)
         e = scan_profiles(a, &(struct scan_spec){
-                                 .bodies = true, .type = a->params.value[PARAM_TYPE], .visit = on_profile, .ctx = &l});
-    tally_close(&l.tally);
+                                 .bodies = true, .hours = !label_left_out(a->rest), .type = a->params.value[PARAM_TYPE], .visit = on_profile, .ctx = &l});
+    tally_close(&l.tally, a);
     if (e)
         return e;
     if (l.found.n > 1)

@@ -39,6 +39,7 @@ void minutes_want(struct minutes *m, const struct stored *p)
     ASSERT(at != NULL);
     if (at->profiles++ == 0)
         m->open++;
+    at->hour |= p->hour != NULL;
     at->want += share_check(p->attempt.boot, p->attempt.group, p->attempt.place);
 }
 
@@ -75,7 +76,7 @@ static enum err settle(struct minutes *m)
 
     for (unsigned i = 0; i < p->n; i++)
         check += p->list[i].check;
-    if (at && at->profiles && !at->taken && check == at->want) {
+    if (at && at->profiles && !at->hour && !at->taken && check == at->want) {
         for (unsigned i = 0; i < p->n; i++) {
             for (uint32_t j = 0; e == E_OK && j < p->list[i].n; j++)
                 e = add(m, &p->list[i].rows[j]);

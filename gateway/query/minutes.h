@@ -15,6 +15,7 @@ struct minute {
     uint64_t want; /* sum of share_check over the profiles that count */
     uint32_t profiles;
     bool taken;
+    bool hour; /* the first profile of an hour that is merged whole */
 };
 /* The pieces of one minute as they come. */
 enum { PIECES_MAX = 32 };

@@ -227,7 +227,7 @@ enum err profiles_run(struct ask *a)
     enum err e = ask_format(a, formats, COUNTOF(formats), &format);
     if (e == E_OK)
         e = list(&ps);
-    tally_close(&ps.tally);
+    tally_close(&ps.tally, a);
     uint32_t shown = ps.n < ps.limit ? ps.n : ps.limit;
     if (e == E_OK && format == 1)
         write_text(&ps, shown);

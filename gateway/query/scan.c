@@ -2,10 +2,16 @@
  * it open. */
 #include "gateway/query/scan.h"
 
+#include <stdlib.h>
+
+#include "backends/hours.h"
+#include "backends/spans.h"
+#include "codecs/instance.h"
+
 struct scanning {
     struct ask *ask;
     const struct scan_spec *spec;
-    bool bodies, probing, open;
+    bool bodies, hours, probing, open;
     uint64_t found;
 };
 
@@ -154,80 +160,156 @@ static enum err run(struct scanning *s, enum scan_what what)
     return e;
 }
 
-/* A selector may reach into samples; whether it does depends on the series that are there. */
+/* A selector may reach into samples; whether it does depends on the series that are there. Then hours will not do:
+ * they do not know how many of their profiles have such samples. */
 static enum err probe(struct scanning *s)
 {
     s->probing = true;
-    enum err e = run(s, SCAN_META);
+    enum err e = run(s, SCAN_META | (s->hours ? SCAN_HOURS : 0));
     s->probing = false;
     s->found = 0;
-    if (s->open)
+    if (s->open) {
         s->bodies = true;
+        s->hours = false;
+        scan_window(s->ask, false);
+    }
     return s->open ? E_OK : e;
+}
+
+bool scan_may_use_hours(const struct ask *a)
+{
+    return !a->one_profile && (!a->selector || !selector_names(a->selector, label_left_out));
+}
+
+static int64_t floor_hour(int64_t ns)
+{
+    return hour_of(ns) * HOUR_NS;
+}
+
+void scan_window(struct ask *a, bool hours)
+{
+    int64_t since = a->one_profile ? INT64_MIN : a->q->backend->read->raw_since(a->q->store);
+    struct window *w = &a->window;
+
+    if (w->from_ns >= since)
+        return;
+    if (!hours || !scan_may_use_hours(a)) {
+        w->from_ns = since < w->until_ns ? since : w->until_ns;
+        return;
+    }
+    w->from_ns = floor_hour(w->from_ns);
+    if (w->until_ns < since && w->until_ns > floor_hour(w->until_ns))
+        w->until_ns = floor_hour(w->until_ns) + HOUR_NS;
+}
+
+/* An id says nothing of its time. */
+static enum err scan_not_found(struct ask *a)
+{
+    char text[WINDOW_TEXT];
+    int64_t since = a->q->backend->read->raw_since(a->q->store);
+
+    if (since == INT64_MIN)
+        return fault_set(&a->fault, E_NOT_FOUND, "no such profile");
+    window_format(since, text);
+    return fault_set(&a->fault, E_NOT_FOUND, "no such profile, or it has expired: single profiles are kept since %.10s",
+                     text);
 }
 
 enum err scan_profiles(struct ask *a, const struct scan_spec *spec)
 {
-    struct scanning s = {.ask = a, .spec = spec, .bodies = spec->bodies};
+    struct scanning s = {
+        .ask = a, .spec = spec, .bodies = spec->bodies, .hours = spec->hours && scan_may_use_hours(a)};
     enum err e = E_OK;
-    if (a->selector && !spec->bodies && selector_may_open(a->selector))
+    scan_window(a, s.hours);
+    if (a->selector && (!spec->bodies || s.hours) && selector_may_open(a->selector))
         e = probe(&s);
     if (e == E_OK)
-        e = run(&s, (s.bodies ? SCAN_BODY : SCAN_META) | (spec->newest_first ? SCAN_NEWEST_FIRST : 0));
+        e = run(&s, (s.bodies ? SCAN_BODY : SCAN_META) | (spec->newest_first ? SCAN_NEWEST_FIRST : 0) |
+                        (s.hours ? SCAN_HOURS : 0));
     if (e == E_OK && a->selector)
         e = selector_error(a->selector, &a->fault);
     if (e == E_OK)
         e = ask_look(a);
     if (e == E_OK && a->one_profile && s.found == 0)
-        e = fault_set(&a->fault, E_NOT_FOUND, "no such profile");
+        e = scan_not_found(a);
     return e;
 }
 
 enum err tally_open(struct tally *t, struct ask *a)
 {
-    *t = (struct tally){.edge_ns = INT64_MIN, .ids = idset_new()};
-    return t->ids ? E_OK : fault_set(&a->fault, E_NO_MEMORY, NULL);
+    *t = (struct tally){.ids = idset_new(), .covered = calloc(1, sizeof(struct spans))};
+    return t->ids && t->covered ? E_OK : fault_set(&a->fault, E_NO_MEMORY, NULL);
 }
 
-void tally_close(struct tally *t)
+static int64_t sum_covered(const struct tally *t, const struct ask *a)
+{
+    int64_t sum = 0;
+
+    if (!t->covered)
+        return t->covered_ns;
+    spans_unite(t->covered);
+    for (uint32_t i = 0; i < t->covered->n; i++) {
+        const struct span *s = &t->covered->list[i];
+        int64_t until = s->until_ns < a->window.until_ns ? s->until_ns : a->window.until_ns;
+
+        sum += until > s->from_ns ? until - s->from_ns : 0;
+    }
+    return sum;
+}
+
+void tally_close(struct tally *t, const struct ask *a)
 {
     idset_free(t->ids);
     t->ids = NULL;
+    t->covered_ns = a ? sum_covered(t, a) : 0;
+    if (t->covered)
+        spans_free(t->covered);
+    free(t->covered);
+    t->covered = NULL;
 }
 
-static int64_t end_of(const struct stored *p)
+static bool add_series(struct tally *t, const struct stored *s)
 {
-    bool over = false;
-    return add_sat(p->time_ns, p->duration_ns > 0 ? p->duration_ns : 0, &over);
+    const uint64_t *ids = s->hour ? s->hour->series_ids : &s->series_id;
+    uint32_t n = s->hour ? s->hour->n_series : 1;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (!idset_has(t->ids, ids[i]) && !idset_add(t->ids, ids[i]))
+            return false;
+    t->series = idset_count(t->ids);
+    return true;
+}
+
+static bool add_covered(struct tally *t, const struct stored *s, int64_t end)
+{
+    if (!s->hour)
+        return spans_add(t->covered, (struct span){s->time_ns, end});
+    for (uint32_t i = 0; i < s->hour->n_covered; i++)
+        if (!spans_add(t->covered, s->hour->covered[i]))
+            return false;
+    return true;
 }
 
 enum err tally_add(struct tally *t, struct ask *a, const struct seen_profile *p)
 {
     bool over = false;
     const struct stored *s = p->stored;
-    int64_t end = end_of(s);
-    if (!idset_has(t->ids, s->series_id) && !idset_add(t->ids, s->series_id))
+    int64_t last = s->hour ? s->hour->last_ns : s->time_ns;
+    int64_t end = add_sat(s->time_ns, s->duration_ns > 0 ? s->duration_ns : 0, &over);
+    if (!add_series(t, s) || !add_covered(t, s, end))
         return fault_set(&a->fault, E_NO_MEMORY, NULL);
     if (a->one_profile)
         a->window = (struct window){s->time_ns, end, false};
-    t->series = idset_count(t->ids);
     t->first_ns = t->profiles == 0 || s->time_ns < t->first_ns ? s->time_ns : t->first_ns;
-    t->last_ns = t->profiles == 0 || s->time_ns > t->last_ns ? s->time_ns : t->last_ns;
-    t->profiles++;
+    t->last_ns = t->profiles == 0 || last > t->last_ns ? last : t->last_ns;
+    t->profiles += s->n_profiles;
     t->samples += scan_samples(p);
     t->duration_ns = add_sat(t->duration_ns, s->duration_ns > 0 ? s->duration_ns : 0, &over);
-    if (end > a->window.until_ns)
-        end = a->window.until_ns;
-    int64_t from = s->time_ns > t->edge_ns ? s->time_ns : t->edge_ns;
-    if (end > from) {
-        t->covered_ns += end - from;
-        t->edge_ns = end;
-    }
     return E_OK;
 }
 
 double tally_covered(const struct tally *t, const struct ask *a)
 {
     double window = (double)a->window.until_ns - (double)a->window.from_ns;
-    return window > 0 ? (double)t->covered_ns / window : 0;
+    return window > 0 ? (double)sum_covered(t, a) / window : 0;
 }

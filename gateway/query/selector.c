@@ -286,6 +286,14 @@ bool selector_may_open(const struct selector *s)
     return false;
 }
 
+bool selector_names(const struct selector *s, bool (*is)(struct str name))
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (is(buf_view(&s->matchers[i].name)))
+            return true;
+    return false;
+}
+
 enum err selector_error(const struct selector *s, struct fault *f)
 {
     return s->fault.err ? fault_set(f, s->fault.err, "%s", s->fault.text) : E_OK;

@@ -24,6 +24,8 @@ bool selector_type(struct selector *s, struct str type_id);
 bool selector_sample(struct selector *s, const struct series *series, const struct sample_label *labels, uint32_t n);
 /* Whether any matcher could be about samples at all. */
 bool selector_may_open(const struct selector *s);
+/* Whether a matcher is about a label of which is() is true. */
+bool selector_names(const struct selector *s, bool (*is)(struct str name));
 enum err selector_error(const struct selector *s, struct fault *f);
 
 #endif

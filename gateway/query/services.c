@@ -93,10 +93,11 @@ static enum err on_profile(void *ctx, const struct seen_profile *p)
     struct service_row *r = find_row(s, st->series->service);
     if (!r)
         return ask_no_memory(s->ask);
-    r->profiles++;
+    r->profiles += st->n_profiles;
     r->samples += scan_samples(p);
     r->first_ns = st->time_ns < r->first_ns ? st->time_ns : r->first_ns;
-    r->last_ns = st->time_ns > r->last_ns ? st->time_ns : r->last_ns;
+    int64_t last = st->hour ? st->hour->last_ns : st->time_ns;
+    r->last_ns = last > r->last_ns ? last : r->last_ns;
     for (uint32_t i = 0; i < st->n_types; i++)
         if (!note_type(s->ask, r, st->types[i].id))
             return ask_no_memory(s->ask);
@@ -215,8 +216,8 @@ enum err services_run(struct ask *a)
     if (e == E_OK)
         e = tally_open(&s.tally, a);
     if (e == E_OK)
-        e = scan_profiles(a, &(struct scan_spec){.type = a->params.value[PARAM_TYPE], .visit = on_profile, .ctx = &s});
-    tally_close(&s.tally);
+        e = scan_profiles(a, &(struct scan_spec){.hours = true, .type = a->params.value[PARAM_TYPE], .visit = on_profile, .ctx = &s});
+    tally_close(&s.tally, a);
     if (e)
         return e;
     if (s.n > 1)

@@ -1,6 +1,8 @@
 /* GET timeline: exact sums per step of the window, for the whole selection or for each value of a label. */
 #include <stdlib.h>
 
+#include "backends/hours.h"
+#include "codecs/instance.h"
 #include "gateway/query/endpoints.h"
 #include "gateway/query/nameset.h"
 #include "gateway/query/text.h"
@@ -21,6 +23,7 @@ struct timeline {
     struct gathered g;
     int64_t step_ns;
     uint32_t n_steps, cap_lines;
+    bool hours, need_profiles; /* rows may be hours; one was that would not do */
     struct str by;
     struct nameset values; /* in the order of lines */
     struct line *lines;
@@ -76,7 +79,7 @@ static enum err add(struct timeline *t, struct str value, const struct stored *p
     if (step < 0 || step >= t->n_steps)
         step = 0; /* one profile of its own: its window begins with it */
     l->sums[step] = add_sat(l->sums[step], sum, &over);
-    l->counts[step]++;
+    l->counts[step] += (uint32_t)p->n_profiles;
     l->total = add_sat(l->total, sum, &over);
     t->g.total = add_sat(t->g.total, sum, &over);
     return E_OK;
@@ -139,8 +142,10 @@ static enum err on_profile(void *ctx, const struct seen_profile *p)
     enum err e = tally_add(&t->g.tally, t->ask, p);
     if (e || type == p->stored->n_types)
         return e;
-    if (t->by.len && !series_value(p->stored->series, t->by, &value))
-        return add_sets(t, p, type);
+    if (t->by.len && !series_value(p->stored->series, t->by, &value)) {
+        t->need_profiles = p->stored->hour != NULL; /* who has which label in its samples, hours do not know */
+        return t->need_profiles ? E_CANCELLED : add_sets(t, p, type);
+    }
     return add(t, value, p->stored, scan_total(p, type));
 }
 
@@ -152,19 +157,48 @@ static int compare_lines(const void *a, const void *b)
     return str_cmp(x->value, y->value);
 }
 
+static enum err scan(struct timeline *t)
+{
+    struct ask *a = t->ask;
+    enum err e = tally_open(&t->g.tally, a);
+    if (e == E_OK)
+        e = typesel_choose(a, &t->g.type);
+    if (e || !t->g.type)
+        return e;
+    return scan_profiles(
+        a, &(struct scan_spec){
+               .bodies = t->by.len > 0, .hours = t->hours, .type = t->g.type->id, .visit = on_profile, .ctx = t});
+}
+
+/* Whether every whole hour lies in one step. */
+static bool fits_hours(const struct timeline *t)
+{
+    return t->step_ns % HOUR_NS == 0 && t->ask->window.from_ns % HOUR_NS == 0 && !label_left_out(t->by);
+}
+
 static enum err compute(struct timeline *t)
 {
     struct ask *a = t->ask;
     t->by = a->params.value[PARAM_BY];
     enum err e = read_step(t);
-    if (e == E_OK)
-        e = tally_open(&t->g.tally, a);
-    if (e == E_OK)
-        e = typesel_choose(a, &t->g.type);
-    if (e || !t->g.type)
+    if (e == E_OK) {
+        scan_window(a, t->step_ns % HOUR_NS == 0 && !label_left_out(t->by));
+        e = read_step(t);
+    }
+    if (e)
         return e;
-    e = scan_profiles(
-        a, &(struct scan_spec){.bodies = t->by.len > 0, .type = t->g.type->id, .visit = on_profile, .ctx = t});
+    t->hours = fits_hours(t);
+    e = scan(t);
+    if (t->need_profiles) {
+        struct timeline again = {.ask = a, .by = t->by, .step_ns = t->step_ns};
+        gather_close(&t->g);
+        a->fault = (struct fault){0};
+        *t = again;
+        scan_window(a, false);
+        e = read_step(t);
+        if (e == E_OK)
+            e = scan(t);
+    }
     if (t->values.n > 1)
         qsort(t->lines, t->values.n, sizeof(*t->lines), compare_lines);
     return e;

@@ -70,7 +70,7 @@ enum err typelist_run(struct ask *a)
         e = tally_open(&tally, a);
     if (e == E_OK)
         e = typesel_list(a, &list, &tally);
-    tally_close(&tally);
+    tally_close(&tally, a);
     if (e == E_OK && format == 1)
         write_text(a, &list);
     else if (e == E_OK)

@@ -49,7 +49,7 @@ static enum err on_profile(void *ctx, const struct seen_profile *p)
             r = new_row(l->ask, l->list, t);
         if (!r)
             return ask_no_memory(l->ask);
-        r->profiles++;
+        r->profiles += p->stored->n_profiles;
         r->total = add_sat(r->total, scan_total(p, i), &over);
     }
     return l->tally ? tally_add(l->tally, l->ask, p) : E_OK;
@@ -72,7 +72,7 @@ enum err typesel_list(struct ask *a, struct type_list *list, struct tally *t)
 {
     struct listing l = {a, list, t};
     *list = (struct type_list){0};
-    enum err e = scan_profiles(a, &(struct scan_spec){.visit = on_profile, .ctx = &l});
+    enum err e = scan_profiles(a, &(struct scan_spec){.hours = true, .visit = on_profile, .ctx = &l});
     if (e)
         return e;
     if (list->n)
