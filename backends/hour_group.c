@@ -76,31 +76,34 @@ enum err hour_group_open(struct hour_group *g, struct str key, const struct stor
     return g->merge ? E_OK : fault_set(f, E_NO_MEMORY, NULL);
 }
 
-static bool leave_out(struct hour_group *g, struct str name, struct arena *a)
+static bool add_name(struct hour_names *names, struct str name, struct arena *a)
 {
-    for (uint32_t i = 0; i < g->n_left_out; i++)
-        if (str_eq(g->left_out[i], name))
+    for (uint32_t i = 0; i < names->n; i++)
+        if (str_eq(names->list[i], name))
             return true;
-    if (g->n_left_out == g->cap_left_out) {
-        uint32_t cap = g->cap_left_out ? g->cap_left_out * 2 : FIRST_CAP;
-        struct str *list = GROW(a, g->left_out, struct str, g->cap_left_out, cap);
+    if (names->n == names->cap) {
+        uint32_t cap = names->cap ? names->cap * 2 : FIRST_CAP;
+        struct str *list = GROW(a, names->list, struct str, names->cap, cap);
         if (!list)
             return false;
-        g->left_out = list;
-        g->cap_left_out = cap;
+        names->list = list;
+        names->cap = cap;
     }
-    return arena_str(a, name, &g->left_out[g->n_left_out++]);
+    return arena_str(a, name, &names->list[names->n++]);
 }
 
-/* Names as the list of labels shows them: of samples those with text. */
+/* What is left out is noted as the list of labels shows it: of samples those with text. */
 static bool note_names(struct hour_group *g, const struct stored *s, const struct record_view *v, struct arena *a)
 {
     for (uint32_t i = 0; i < s->series->n_labels; i++)
-        if (label_left_out(s->series->labels[i].name) && !leave_out(g, s->series->labels[i].name, a))
+        if (label_left_out(s->series->labels[i].name) && !add_name(&g->left_out, s->series->labels[i].name, a))
             return false;
     for (uint32_t i = 0; i < v->set_at[v->n_sets]; i++) {
         const struct sample_label *l = &v->labels[i];
-        if (!l->numeric && l->value.len && label_link(l->key) != LINK_NONE && !leave_out(g, l->key, a))
+        bool link = label_link(l->key) != LINK_NONE;
+        if (link && (l->numeric || !l->value.len))
+            continue;
+        if (!add_name(link ? &g->left_out : &g->sample_names, l->key, a))
             return false;
     }
     return true;
@@ -187,6 +190,12 @@ static int by_name(const void *pa, const void *pb)
     return str_cmp(*(const struct str *)pa, *(const struct str *)pb);
 }
 
+static void sort_names(struct hour_names *names)
+{
+    if (names->n)
+        qsort(names->list, names->n, sizeof *names->list, by_name);
+}
+
 enum err hour_group_pack(struct hour_group *g, int64_t hour_number, struct buf *about, struct buf *body,
                          struct arena *a, struct fault *f)
 {
@@ -203,14 +212,16 @@ enum err hour_group_pack(struct hour_group *g, int64_t hour_number, struct buf *
     spans_unite(&g->covered);
     if (g->n_series)
         qsort(g->series_ids, g->n_series, sizeof *g->series_ids, by_id);
-    if (g->n_left_out)
-        qsort(g->left_out, g->n_left_out, sizeof *g->left_out, by_name);
+    sort_names(&g->left_out);
+    sort_names(&g->sample_names);
     hour.covered = g->covered.list;
     hour.n_covered = g->covered.n;
     hour.series_ids = g->series_ids;
     hour.n_series = g->n_series;
-    hour.left_out = g->left_out;
-    hour.n_left_out = g->n_left_out;
+    hour.left_out = g->left_out.list;
+    hour.n_left_out = g->left_out.n;
+    hour.sample_names = g->sample_names.list;
+    hour.n_sample_names = g->sample_names.n;
     s.series = &g->series;
     s.hour = &hour;
     hour_about(&s, about);

@@ -7,6 +7,12 @@
 #include "codecs/idmap.h"
 #include "codecs/merge.h"
 
+/* Distinct; few. */
+struct hour_names {
+    struct str *list;
+    uint32_t n, cap;
+};
+
 struct hour_group {
     struct str key; /* hour_group_key; in the arena, as all that is here borrowed */
     struct series series;
@@ -17,8 +23,8 @@ struct hour_group {
     struct spans covered;
     struct idmap series_at; /* id -> place in series_ids */
     uint64_t *series_ids;
-    struct str *left_out;
-    uint32_t n_series, cap_series, n_left_out, cap_left_out;
+    uint32_t n_series, cap_series;
+    struct hour_names left_out, sample_names;
 };
 
 /* What profiles of one group have in common, as bytes. out->failed: no memory. */

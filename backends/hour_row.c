@@ -7,6 +7,7 @@
  *   covered          number; of each: zigzag of its beginning less the end before (the first time at first), length
  *   series ids       number, 8 bytes each
  *   left out         number, names
+ *   of samples       number, names
  */
 #include "backends/hour_row.h"
 
@@ -52,6 +53,13 @@ static void pack_covered(struct buf *b, const struct stored *s)
     }
 }
 
+static void pack_names(struct buf *b, const struct str *names, uint32_t n)
+{
+    pack_u64(b, n);
+    for (uint32_t i = 0; i < n; i++)
+        pack_str(b, names[i]);
+}
+
 void hour_about(const struct stored *s, struct buf *b)
 {
     const struct stored_hour *h = s->hour;
@@ -73,9 +81,8 @@ void hour_about(const struct stored *s, struct buf *b)
     pack_covered(b, s);
     pack_u64(b, h->n_series);
     pack_ids(b, h->series_ids, h->n_series);
-    pack_u64(b, h->n_left_out);
-    for (uint32_t i = 0; i < h->n_left_out; i++)
-        pack_str(b, h->left_out[i]);
+    pack_names(b, h->left_out, h->n_left_out);
+    pack_names(b, h->sample_names, h->n_sample_names);
 }
 
 static bool read_series(struct unpack *u, struct arena *a, struct str project, struct series *s)
@@ -138,20 +145,28 @@ static bool read_covered(struct unpack *u, struct arena *a, int64_t edge, struct
     return spans != NULL;
 }
 
+static struct str *read_names(struct unpack *u, struct arena *a, uint32_t *n)
+{
+    struct str *names;
+
+    *n = unpack_count(u, 1);
+    names = NEW(a, struct str, (size_t)*n + 1);
+    for (uint32_t i = 0; names && i < *n; i++)
+        names[i] = unpack_str(u);
+    return names;
+}
+
 static bool read_lists(struct unpack *u, struct arena *a, struct stored_hour *h)
 {
     uint64_t *ids;
-    struct str *names;
 
     h->n_series = unpack_count(u, sizeof *ids);
     h->series_ids = ids = NEW(a, uint64_t, (size_t)h->n_series + 1);
     if (ids)
         unpack_ids(u, ids, h->n_series);
-    h->n_left_out = unpack_count(u, 1);
-    h->left_out = names = NEW(a, struct str, (size_t)h->n_left_out + 1);
-    for (uint32_t i = 0; names && i < h->n_left_out; i++)
-        names[i] = unpack_str(u);
-    return ids && names;
+    h->left_out = read_names(u, a, &h->n_left_out);
+    h->sample_names = read_names(u, a, &h->n_sample_names);
+    return ids && h->left_out && h->sample_names;
 }
 
 static void read_profiles(struct unpack *u, struct stored *out, struct stored_hour *h)

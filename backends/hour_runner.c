@@ -8,8 +8,8 @@
 
 #include "backends/day.h"
 
-enum { NICE = 10, TODOS_MAX = 65536, PATIENCE = 60 };
-static const uint64_t PASS_NS = 10 * UINT64_C(1000000000), STEP_NS = 50 * UINT64_C(1000000);
+enum { NICE = 10, TODOS_MAX = 65536, PATIENCE = 10 };
+static const uint64_t PASS_NS = 60 * UINT64_C(1000000000), STEP_NS = 50 * UINT64_C(1000000);
 static const size_t TODO_BYTES = (size_t)32 << 20;
 
 /* An hour that failed; not tried again for some passes. */
@@ -281,6 +281,9 @@ void hour_runner_stop(struct hour_runner *r)
 void hour_runner_raw_days(struct hour_runner *r, uint32_t days)
 {
     atomic_store(&r->raw_days, days);
+    uv_mutex_lock(&r->lock);
+    uv_cond_signal(&r->wake);
+    uv_mutex_unlock(&r->lock);
 }
 
 void hour_runner_stats(struct hour_runner *r, struct hour_stats *out)

@@ -1,5 +1,5 @@
 /*
- * The thread that keeps hours compacted: every few seconds it asks the store what is due and drives hour_compact, one
+ * The thread that keeps hours compacted: every minute it asks the store what is due and drives hour_compact, one
  * hour at a time, at low priority. Then it lets single profiles go that retention.raw is over for.
  */
 #ifndef BACKENDS_HOUR_RUNNER_H
@@ -18,6 +18,7 @@ struct hour_runner *hour_runner_start(const struct backend *b, struct sample_sto
                                       size_t memory, uint32_t raw_days) MUST_CHECK;
 /* Waits for the hour under way to stop; before the store is closed. NULL is fine. */
 void hour_runner_stop(struct hour_runner *r);
+/* Looks at once. */
 void hour_runner_raw_days(struct hour_runner *r, uint32_t days); /* any thread, as these: */
 void hour_runner_stats(struct hour_runner *r, struct hour_stats *out);
 

@@ -41,6 +41,8 @@ struct stored_hour {
     uint32_t n_series;
     const struct str *left_out; /* names of labels, of series or samples, that are not in this row; sorted */
     uint32_t n_left_out;
+    const struct str *sample_names; /* of labels of samples in this row, sorted */
+    uint32_t n_sample_names;
 };
 
 /*

@@ -19,6 +19,7 @@ enum { READ_BUFFER_BYTES = 64 << 10 };
 struct conn;
 struct submit;
 struct reload;
+struct hour_runner;
 
 struct app {
     uv_loop_t *loop;
@@ -30,6 +31,7 @@ struct app {
     const struct sample_store_ops *write; /* of `sink`: the store itself, or a spool around it */
     struct sample_store *sink, *spool;    /* spool: NULL where there is none */
     bool shares;                          /* function shares are kept beside the profiles */
+    struct hour_runner *hours;            /* NULL: the store keeps none */
     struct submit *submit;                /* records on their way into the store */
     struct admit *admit;
     struct lane *ingest_lane, *query_lane;

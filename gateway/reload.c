@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "backends/hour_runner.h"
 #include "gateway/certs.h"
 #include "gateway/log.h"
 #include "gateway/notify.h"
@@ -75,6 +76,8 @@ static void take_conf(struct reload *r, struct conf *next)
     r->app->conf = next;
     watch_files(r); /* compares with paths that the old one holds */
     conf_free(old);
+    if (r->app->hours)
+        hour_runner_raw_days(r->app->hours, next->retention_raw_days);
     log_setup(next->log_level, next->log_format == LOG_JSON);
     conf_loaded(r->app);
     log_at(LOG_INFO, "configuration reloaded", LOG_TEXT("file", r->conf_path ? r->conf_path : "default"));

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "backends/hour_runner.h"
 #include "backends/spool.h"
 #include "gateway/conn.h"
 #include "gateway/ingest/submit.h"
@@ -30,6 +31,21 @@ static void fill_spool(struct app *app)
     g[M_spool_failed] = s.outcomes[SPOOL_OUTCOME_failed];
 }
 
+static void fill_hours(struct app *app)
+{
+    uint64_t *g = app->metrics.plain;
+    struct hour_stats s = {0};
+
+    if (app->hours)
+        hour_runner_stats(app->hours, &s);
+    g[M_hours_compacted] = s.compacted;
+    g[M_hours_failed] = s.failed;
+    g[M_hours_pending] = s.pending;
+    g[M_hours_profiles] = s.profiles;
+    g[M_hours_before] = s.raw_bytes;
+    g[M_hours_after] = s.bytes;
+}
+
 static void fill_gauges(struct app *app)
 {
     uint64_t *g = app->metrics.plain;
@@ -46,6 +62,7 @@ static void fill_gauges(struct app *app)
     g[M_query_capacity] = lane_capacity(app->query_lane);
     g[M_store_healthy] = app->backend->write->healthy(app->store);
     fill_spool(app);
+    fill_hours(app);
     g[M_keys] = app->keys ? keyring_count(app->keys) : 0;
     g[M_ready] = app->ready && !app->draining && app->write->healthy(app->sink);
 }

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backends/hour_runner.h"
 #include "backends/spool.h"
 #include "gateway/certs.h"
 #include "gateway/conn.h"
@@ -95,6 +96,8 @@ static void check_finished(struct server *s)
     if (!app->finishing || s->closing_store || app->n_conns || app->n_requests || !submit_idle(app->submit))
         return;
     s->closing_store = true;
+    hour_runner_stop(app->hours);
+    app->hours = NULL;
     app->write->close(app->sink, on_store_closed, s);
 }
 
@@ -324,13 +327,25 @@ static void start_timers(struct server *s)
     uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
 }
 
+/* What merging an hour may take is a part of what queries may. */
+static bool start_hours(struct app *app)
+{
+    const struct server *s = (const struct server *)app;
+
+    if (!app->backend->hours)
+        return true;
+    app->hours = hour_runner_start(app->backend, app->store, &s->host, ledger_share_queries(app->conf->memory) / 4,
+                                   app->conf->retention_raw_days);
+    return app->hours != NULL;
+}
+
 static bool start(struct server *s, const char *conf_path, const char *port_file)
 {
     struct app *app = &s->app;
     struct fault f = {.err = E_OK};
 
-    bool ok =
-        hashkey_load(app->conf->hash_key_file, &app->hash_key, &f) == E_OK && build_parts(s, &f) && open_store(s, &f);
+    bool ok = hashkey_load(app->conf->hash_key_file, &app->hash_key, &f) == E_OK && build_parts(s, &f) &&
+              open_store(s, &f) && start_hours(app);
     if (!ok) {
         log_at(LOG_ERROR, "cannot start", LOG_TEXT("why", f.text));
         return false;

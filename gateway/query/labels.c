@@ -96,8 +96,11 @@ enum err labels_run(struct ask *a)
     if (e == E_OK)
         e = tally_open(&l.tally, a);
     if (e == E_OK)
-        e = scan_profiles(a, &(struct scan_spec){
-                                 .bodies = true, .hours = !label_left_out(a->rest), .type = a->params.value[PARAM_TYPE], .visit = on_profile, .ctx = &l});
+        e = scan_profiles(a, &(struct scan_spec){.bodies = true,
+                                                 .hours = !label_left_out(a->rest),
+                                                 .type = a->params.value[PARAM_TYPE],
+                                                 .visit = on_profile,
+                                                 .ctx = &l});
     tally_close(&l.tally, a);
     if (e)
         return e;

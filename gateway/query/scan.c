@@ -12,6 +12,7 @@ struct scanning {
     struct ask *ask;
     const struct scan_spec *spec;
     bool bodies, hours, probing, open;
+    bool reaches; /* the selector into the samples of an hour, which will not do */
     uint64_t found;
 };
 
@@ -124,9 +125,16 @@ static enum err on_profile(void *ctx, const struct stored *p)
     if (!has_wanted_type(s, p))
         return E_OK;
     bool open = ask->selector && selector_series(ask->selector, p->series) == VERDICT_OPEN;
+    if (open && p->hour &&
+        !selector_reaches(ask->selector, p->series, p->hour->sample_names, p->hour->n_sample_names)) {
+        open = false; /* its samples all look the same to the selector */
+        if (!selector_sample(ask->selector, p->series, NULL, 0))
+            return E_OK;
+    }
     if (s->probing) {
-        s->open = open;
-        return open ? E_CANCELLED : E_OK;
+        s->open |= open;
+        s->reaches |= open && p->hour;
+        return s->reaches || (open && !s->hours) ? E_CANCELLED : E_OK;
     }
     if (!s->bodies)
         return s->spec->visit(s->spec->ctx, &(struct seen_profile){p, NULL, NULL});
@@ -155,7 +163,7 @@ static enum err run(struct scanning *s, enum scan_what what)
     };
     struct fault store_fault = {0};
     enum err e = q->backend->read->scan(q->store, &sel, what, on_profile, s, &store_fault);
-    if (e && ask->fault.err == E_OK && !(s->probing && s->open))
+    if (e && ask->fault.err == E_OK && !(e == E_CANCELLED && s->probing && s->open))
         (void)fault_set(&ask->fault, e, store_fault.text[0] ? "%s" : NULL, store_fault.text);
     return e;
 }
@@ -168,12 +176,12 @@ static enum err probe(struct scanning *s)
     enum err e = run(s, SCAN_META | (s->hours ? SCAN_HOURS : 0));
     s->probing = false;
     s->found = 0;
-    if (s->open) {
-        s->bodies = true;
+    s->bodies |= s->open;
+    if (s->reaches) {
         s->hours = false;
         scan_window(s->ask, false);
     }
-    return s->open ? E_OK : e;
+    return s->open && e == E_CANCELLED ? E_OK : e;
 }
 
 bool scan_may_use_hours(const struct ask *a)
@@ -217,8 +225,7 @@ static enum err scan_not_found(struct ask *a)
 
 enum err scan_profiles(struct ask *a, const struct scan_spec *spec)
 {
-    struct scanning s = {
-        .ask = a, .spec = spec, .bodies = spec->bodies, .hours = spec->hours && scan_may_use_hours(a)};
+    struct scanning s = {.ask = a, .spec = spec, .bodies = spec->bodies, .hours = spec->hours && scan_may_use_hours(a)};
     enum err e = E_OK;
     scan_window(a, s.hours);
     if (a->selector && (!spec->bodies || s.hours) && selector_may_open(a->selector))

@@ -15,7 +15,7 @@ typedef enum err (*scan_visit)(void *ctx, const struct seen_profile *p); /* not 
 
 struct scan_spec {
     bool bodies, newest_first;
-    bool hours; /* rows may stand for an hour of profiles each, where the selector allows it */
+    bool hours;      /* rows may stand for an hour of profiles each, where the selector allows it */
     struct str type; /* only profiles with this type: an id or a sample type's name; empty: any */
     scan_visit visit;
     void *ctx;

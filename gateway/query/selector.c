@@ -286,6 +286,20 @@ bool selector_may_open(const struct selector *s)
     return false;
 }
 
+bool selector_reaches(const struct selector *s, const struct series *series, const struct str *names, uint32_t n)
+{
+    struct str value;
+    for (size_t i = 0; i < s->n; i++) {
+        struct str name = buf_view(&s->matchers[i].name);
+        if (is_type_matcher(&s->matchers[i]) || series_value(series, name, &value))
+            continue;
+        for (uint32_t j = 0; j < n; j++)
+            if (str_eq(names[j], name))
+                return true;
+    }
+    return false;
+}
+
 bool selector_names(const struct selector *s, bool (*is)(struct str name))
 {
     for (size_t i = 0; i < s->n; i++)

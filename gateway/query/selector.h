@@ -25,6 +25,8 @@ bool selector_sample(struct selector *s, const struct series *series, const stru
 /* Whether any matcher could be about samples at all. */
 bool selector_may_open(const struct selector *s);
 /* Whether a matcher is about a label of which is() is true. */
+/* Whether a matcher that this series leaves open is about one of these names. */
+bool selector_reaches(const struct selector *s, const struct series *series, const struct str *names, uint32_t n);
 bool selector_names(const struct selector *s, bool (*is)(struct str name));
 enum err selector_error(const struct selector *s, struct fault *f);
 

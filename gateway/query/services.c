@@ -216,7 +216,8 @@ enum err services_run(struct ask *a)
     if (e == E_OK)
         e = tally_open(&s.tally, a);
     if (e == E_OK)
-        e = scan_profiles(a, &(struct scan_spec){.hours = true, .type = a->params.value[PARAM_TYPE], .visit = on_profile, .ctx = &s});
+        e = scan_profiles(
+            a, &(struct scan_spec){.hours = true, .type = a->params.value[PARAM_TYPE], .visit = on_profile, .ctx = &s});
     tally_close(&s.tally, a);
     if (e)
         return e;

@@ -17,12 +17,14 @@ struct line {
     uint32_t *counts;
     int64_t total;
     struct str value; /* of the label; empty: those without it */
+    uint64_t last;    /* profile that it counts */
 };
 struct timeline {
     struct ask *ask;
     struct gathered g;
     int64_t step_ns;
     uint32_t n_steps, cap_lines;
+    uint64_t visited;          /* profiles; each counts once for each value */
     bool hours, need_profiles; /* rows may be hours; one was that would not do */
     struct str by;
     struct nameset values; /* in the order of lines */
@@ -64,7 +66,7 @@ static enum err find_line(struct timeline *t, struct str value, struct line **ou
     if (place < known)
         return E_OK;
     **out = (struct line){NEW(a->arena, int64_t, t->n_steps + 1), NEW(a->arena, uint32_t, t->n_steps + 1), 0,
-                          t->values.list[place]};
+                          t->values.list[place], 0};
     return (*out)->sums && (*out)->counts ? E_OK : ask_no_memory(a);
 }
 
@@ -79,7 +81,9 @@ static enum err add(struct timeline *t, struct str value, const struct stored *p
     if (step < 0 || step >= t->n_steps)
         step = 0; /* one profile of its own: its window begins with it */
     l->sums[step] = add_sat(l->sums[step], sum, &over);
-    l->counts[step] += (uint32_t)p->n_profiles;
+    if (l->last != t->visited)
+        l->counts[step] += (uint32_t)p->n_profiles;
+    l->last = t->visited;
     l->total = add_sat(l->total, sum, &over);
     t->g.total = add_sat(t->g.total, sum, &over);
     return E_OK;
@@ -132,6 +136,15 @@ static enum err add_sets(struct timeline *t, const struct seen_profile *p, uint3
     return e;
 }
 
+/* How many of its profiles have the label in some sample, an hour does not know. */
+static bool in_samples(const struct timeline *t, const struct stored_hour *h)
+{
+    for (uint32_t i = 0; h && i < h->n_sample_names; i++)
+        if (str_eq(h->sample_names[i], t->by))
+            return true;
+    return false;
+}
+
 static enum err on_profile(void *ctx, const struct seen_profile *p)
 {
     struct timeline *t = ctx;
@@ -140,11 +153,13 @@ static enum err on_profile(void *ctx, const struct seen_profile *p)
     while (type < p->stored->n_types && !str_eq(p->stored->types[type].id, t->g.type->id))
         type++;
     enum err e = tally_add(&t->g.tally, t->ask, p);
+    t->visited++;
     if (e || type == p->stored->n_types)
         return e;
     if (t->by.len && !series_value(p->stored->series, t->by, &value)) {
-        t->need_profiles = p->stored->hour != NULL; /* who has which label in its samples, hours do not know */
-        return t->need_profiles ? E_CANCELLED : add_sets(t, p, type);
+        t->need_profiles = in_samples(t, p->stored->hour);
+        if (t->need_profiles || !p->stored->hour)
+            return t->need_profiles ? E_CANCELLED : add_sets(t, p, type);
     }
     return add(t, value, p->stored, scan_total(p, type));
 }

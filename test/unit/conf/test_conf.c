@@ -231,7 +231,8 @@ static void test_refusals(void **state)
                                    "must fit as well (256MiB and 128MiB)"},
         {"limits: {inflated: 1MiB}", "f.yaml:1:20: limits.body is over limits.inflated"},
         {"limits: {label_value: 2000, field: 1KiB}", "f.yaml:1:23: limits.label_value is over limits.field"},
-        {"retention: {raw: 1d}", "f.yaml:1:18: retention.raw: this version"},
+        {"retention: {raw: 1d}\naccept_window: {past: 2d}",
+         "f.yaml:1:18: retention.raw: must not be shorter than accept_window.past"},
         {"migrate: manual", "f.yaml:1:10: migrate: this version"},
         {"memory: 64MiB\nlimits: {decoded: 128MiB}",
          "memory is under twice limits.decoded: one largest request is set aside, the others need as "

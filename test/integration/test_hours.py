@@ -1,0 +1,176 @@
+"""Hours that were compacted: every answer is the same before and after, to the last unit; what comes late is counted at once."""
+
+import glob
+import os
+import signal
+import sqlite3
+import time
+
+import pytest
+
+from bodies import HEAP, Pprof, Profile, push
+from test_query import own, shop_profile
+
+S = 10**9
+HOUR = 3600 * S
+
+
+def iso(ns):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ns // S))
+
+
+def heap_profile(factor, time_ns):
+    p = Pprof(HEAP, 524288, ("space", "bytes"), time_ns=time_ns, duration_ns=15 * S)
+    return p.add(own("main", "load"), [5 * factor, 5000 * factor, 2, 2000]).add(own("main"), [1, 100, 1, 100])
+
+
+def traced_profile(factor, time_ns):
+    p = shop_profile(factor, time_ns)
+    for i in range(4):
+        p.add(own("main", "serve", "traced"), [factor + i, (factor + i) * 10_000_000], {"trace_id": "%032x" % (factor * 97 + i), "span_id": "%016x" % i})
+    return p
+
+
+def fill(gate, base, hours):
+    """Services with pods, several types, siblings and repeated content, near and at the edges of hours."""
+    for h in range(hours):
+        at = base + h * HOUR
+        for n, minute in enumerate((0, 3, 29, 57, 59)):
+            t = at + minute * 60 * S + n * S
+            for pod in ("web-%d" % (h % 3), "web-7"):
+                labels = "checkout{env=lab,pod=%s,hostname=node-%s}" % (pod, pod)
+                assert gate.ingest(traced_profile(n + h + 1, t).gz(), name=labels, spyName="gospy").status == 200
+                assert gate.ingest(heap_profile(n + 1, t).gz(), name=labels, spyName="gospy").status == 200
+            p = Pprof(time_ns=t, duration_ns=0).add(own("loop", "bill"), [3 + n, 30 + n])
+            assert gate.ingest(p.gz(), name="billing{env=prod}", spyName="ebpfspy").status == 200
+        # byte-equal siblings, told each: both count; half of them on the other side of the hour's edge
+        sibling = Pprof(time_ns=at + HOUR - 2 * S, duration_ns=4 * S).add(["kernel", "idle"], [h + 1, h + 7]).gz()
+        series = {"__name__": "process_cpu", "service_name": "ebpf", "instance": "10.0.0.%d:4041" % h}
+        for _ in range(3):
+            assert gate.push(push([(series, [(sibling, None)])])).status == 200
+
+
+def windows(base, hours):
+    return [
+        {"from": iso(base), "until": iso(base + hours * HOUR)},
+        {"from": iso(base - 30 * 60 * S), "until": iso(base + hours * HOUR + 17 * 60 * S)},
+        {"from": iso(base + 20 * 60 * S), "until": iso(base + HOUR + HOUR // 2)},
+        {"from": iso(base + HOUR), "until": iso(base + 2 * HOUR)},
+    ]
+
+
+QUESTIONS = [
+    ("services", {}), ("types", {}), ("types", {"service": "checkout"}), ("labels", {}), ("labels/env", {}), ("labels/pod", {}),
+    ("labels/endpoint", {}), ("labels/trace_id", {}), ("labels/service_name", {}), ("labels", {"service": "checkout", "type": "alloc_space"}),
+    ("overview", {}), ("overview", {"service": "checkout"}), ("functions", {"service": "checkout"}), ("functions", {"own": "true"}),
+    ("functions", {"service": "checkout", "type": "inuse_space"}), ("functions", {"service": "ebpf"}), ("functions", {"service": "billing", "sort": "own"}),
+    ("functions", {"match": '{env="lab"}'}), ("functions", {"match": '{pod="web-7"}'}), ("functions", {"match": '{endpoint="/pay"}'}),
+    ("functions", {"match": '{service_name=~"check.*",env!="prod"}', "type": "cpu"}),
+    ("flamegraph", {}), ("flamegraph", {"service": "checkout"}), ("flamegraph", {"service": "checkout", "format": "folded"}),
+    ("function", {"service": "checkout", "function": "checkout"}), ("timeline", {}), ("timeline", {"step": "1h"}),
+    ("timeline", {"step": "2h", "by": "service_name"}), ("timeline", {"step": "1h", "by": "env"}), ("timeline", {"step": "1h", "by": "pod", "service": "checkout"}),
+    ("timeline", {"step": "1h", "by": "endpoint", "service": "checkout"}), ("timeline", {"step": "1h", "by": "hostname"}), ("timeline", {"step": "15m"}),
+    ("profiles", {"limit": 1000}), ("overview", {"format": "text"}), ("services", {"format": "text"}),
+]
+
+
+def ask(gate, base, hours):
+    """Everything, as one table of answers. pprof is compared by what it says."""
+    answers = {}
+    for window in windows(base, hours):
+        for path, params in QUESTIONS:
+            reply = gate.read(path, **params, **{k + "_": v for k, v in window.items()})
+            assert reply.status == 200, (path, params, window, reply)
+            text = params.get("format") in ("text", "folded")
+            value = reply.text if text else reply.json()
+            if path == "functions":
+                for f in value["functions"]:
+                    f.pop("line", None)
+            if params.get("format") == "folded":
+                value = sorted(value.splitlines())
+            answers[path, str(params), str(window)] = value
+        for params in ({}, {"service": "checkout"}, {"match": '{env="lab"}'}):
+            reply = gate.read("merge.pb.gz", **params, **{k + "_": v for k, v in window.items()})
+            assert reply.status == 200, (params, window, reply)
+            p = Profile(reply.body)
+            answers["merge.pb.gz", str(params), str(window)] = (
+                p.types, p.time_ns, p.duration_ns, p.period, p.period_type, sorted(map(str, p.samples)), p.totals)
+    return answers
+
+
+def differences(before, after):
+    return {k: (before[k], after[k]) for k in before if before[k] != after[k]}
+
+
+def compacted(gate, more_than=0, within=40):
+    """Waits until nothing is due any more and more hours than that have been done."""
+    gate.process.send_signal(signal.SIGHUP)
+    end = time.monotonic() + within
+    while time.monotonic() < end:
+        m = gate.metrics()
+        done = gate.count("flamegate_hours_compacted_total", m, outcome="done")
+        if done > more_than and m["flamegate_hours_pending"] == 0:
+            assert gate.count("flamegate_hours_compacted_total", m, outcome="failed") == 0, gate.log()
+            return done
+        time.sleep(0.1)
+    raise AssertionError("nothing was compacted: " + gate.log()[-2000:])
+
+
+def base_of(hours):
+    return (time.time_ns() // HOUR - hours - 1) * HOUR
+
+
+def test_same_answers_before_and_after(make_gate):
+    gate = make_gate()
+    hours, base = 3, base_of(3)
+    fill(gate, base, hours)
+    before = ask(gate, base, hours)
+    assert gate.count("flamegate_hours_compacted_total", outcome="done") == 0
+    done = compacted(gate)
+    after = ask(gate, base, hours)
+    assert not differences(before, after)
+    m = gate.metrics()
+    assert 0 < m['flamegate_hours_bytes_total{stage="hours"}']
+    # an upload into a compacted hour counts at once, and once it is compacted again
+    late = base + HOUR + 31 * 60 * S
+    assert gate.ingest(shop_profile(5, late).gz(), name="checkout{env=lab,pod=late}", spyName="gospy").status == 200
+    with_late = ask(gate, base, hours)
+    whole = {"from_": iso(base), "until_": iso(base + hours * HOUR)}
+    assert gate.get("types", service="checkout", **whole)["profiles"] == 2 * 2 * 5 * hours + 1
+    assert with_late != after
+    compacted(gate, done)
+    assert not differences(with_late, ask(gate, base, hours))
+    # and after a crash
+    gate.kill()
+    gate.start()
+    assert not differences(with_late, ask(gate, base, hours))
+
+
+# Questions of whole hours that need no single profile.
+def of_hours(answers, window):
+    raw = ("profiles", "labels/pod", "labels/trace_id")
+    return {k: v for k, v in answers.items() if k[2] == str(window) and k[0] not in raw and "pod" not in k[1]
+            and "hostname" not in k[1] and "endpoint" not in k[1] and "15m" not in k[1]
+            and k[:2] != ("timeline", "{}")}
+
+
+def test_hours_stand_alone(make_gate):
+    """With the single profiles taken away by hand, what whole hours can answer stays the same."""
+    gate = make_gate()
+    hours, base = 3, base_of(3)
+    fill(gate, base, hours)
+    before = ask(gate, base, hours)
+    compacted(gate)
+    gate.stop()
+    for path in glob.glob(os.path.join(gate.dir, "data", "samples", "*.db")):
+        db = sqlite3.connect(path)
+        db.execute("DELETE FROM body")
+        db.execute("DELETE FROM profile")
+        db.commit()
+        db.close()
+    gate.start()
+    after = ask(gate, base, hours)
+    for window in (windows(base, hours)[0], windows(base, hours)[3]):
+        assert len(of_hours(before, window)) > 15
+        wrong = differences(of_hours(before, window), of_hours(after, window))
+        assert not wrong, sorted(wrong)
