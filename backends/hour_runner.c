@@ -8,9 +8,9 @@
 
 #include "backends/day.h"
 
-enum { NICE = 10, TODOS_MAX = 65536, PATIENCE = 10 };
+enum { NICE = 10, LIST_MAX = 65536, PATIENCE = 10 };
 static const uint64_t PASS_NS = 60 * UINT64_C(1000000000), STEP_NS = 50 * UINT64_C(1000000);
-static const size_t TODO_BYTES = (size_t)32 << 20;
+static const size_t LIST_BYTES = (size_t)32 << 20;
 
 /* An hour that failed; not tried again for some passes. */
 struct put_off {
@@ -102,7 +102,7 @@ static enum err on_due(void *ctx, const struct hour_todo *t)
     struct hour_runner *r = ctx;
     struct hour_todo *to;
 
-    if (r->n == TODOS_MAX || is_off(r, t))
+    if (r->n == LIST_MAX || is_off(r, t))
         return E_OK;
     if (r->n == r->cap) {
         uint32_t cap = r->cap ? r->cap * 2 : 64;
@@ -176,7 +176,7 @@ static void compact_due(struct hour_runner *r)
 
     r->todos = NULL;
     r->n = r->cap = 0;
-    r->arena = arena_new(TODO_BYTES);
+    r->arena = arena_new(LIST_BYTES);
     e = r->arena ? r->backend->hours->due(r->store, hour_of(day_now_ns() - HOUR_DUE_NS) - 1, on_due, r, &f)
                  : E_NO_MEMORY;
     if (e)
