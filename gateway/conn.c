@@ -19,6 +19,7 @@ enum {
     JITTER = 200,         /* per mille, in all */
     FRESH_NS = 500000000, /* who has just come is about to send */
     PACE_BYTES = 640 << 10,
+    WRITE_BYTES = 16 << 10, /* of an answer, in each timeouts.write */
     ACK_MS = 500, /* kernels acknowledge sooner */
 };
 
@@ -149,17 +150,25 @@ void conn_close(struct conn *c, enum close_reason why, bool reset)
     c->secure = NULL;
     c->app->metrics.closed[why]++;
     conn_set_state(c, CONN_CLOSING);
-    uv_close((uv_handle_t *)&c->tcp, on_handle_closed);
+    /* What nobody reads would stay in the kernel for minutes behind an ordinary close. */
+    if (why != CLOSE_WRITE || uv_tcp_close_reset(&c->tcp, on_handle_closed) != 0)
+        uv_close((uv_handle_t *)&c->tcp, on_handle_closed);
     uv_close((uv_handle_t *)&c->timer, on_handle_closed);
 }
 
 /* Bytes that the other side has not acknowledged. */
-static bool unacknowledged(struct conn *c)
+static size_t unacknowledged(struct conn *c)
 {
     uv_os_fd_t fd;
     int left = 0;
 
-    return uv_fileno((uv_handle_t *)&c->tcp, &fd) == 0 && ioctl(fd, SIOCOUTQ, &left) == 0 && left > 0;
+    return uv_fileno((uv_handle_t *)&c->tcp, &fd) == 0 && ioctl(fd, SIOCOUTQ, &left) == 0 && left > 0 ? (size_t)left : 0;
+}
+
+/* Of the answer under way. The kernel takes much at once: only what is acknowledged shows how fast it is read. */
+static size_t unread(struct conn *c)
+{
+    return c->tcp.write_queue_size + unacknowledged(c);
 }
 
 /*
@@ -171,7 +180,7 @@ static bool answer_lost(struct conn *c, bool reset)
 {
     if (reset && !c->relayed)
         return true;
-    return unacknowledged(c) && (!reset || (uv_hrtime() - c->request_ns) / 1000000 > ACK_MS);
+    return unacknowledged(c) > 0 && (!reset || (uv_hrtime() - c->request_ns) / 1000000 > ACK_MS);
 }
 
 void conn_ended(struct conn *c, bool reset)
@@ -199,7 +208,7 @@ void conn_linger(struct conn *c)
     if (c->state == CONN_CLOSING)
         return;
     if (c->eof || uv_shutdown(&c->shutdown, (uv_stream_t *)&c->tcp, on_shutdown) != 0) {
-        conn_close(c, c->eof ? CLOSE_PEER : CLOSE_REPLIED, unacknowledged(c));
+        conn_close(c, c->eof ? CLOSE_PEER : CLOSE_REPLIED, unacknowledged(c) > 0);
         return;
     }
     conn_set_state(c, CONN_LINGER);
@@ -282,7 +291,7 @@ void conn_reply(struct conn *c, struct reply *r, bool close)
 
 void conn_reply_moved(struct conn *c)
 {
-    c->reply_left = c->tcp.write_queue_size;
+    c->reply_left = unread(c);
     uv_timer_start(&c->timer, on_timer, c->app->conf->write_ms, 0);
 }
 
@@ -377,11 +386,11 @@ static void on_timer(uv_timer_t *t)
     static const enum close_reason why[CONN_STATES] = {
         [CONN_IDLE] = CLOSE_IDLE, [CONN_HEAD] = CLOSE_HEAD, [CONN_REPLY] = CLOSE_WRITE, [CONN_LINGER] = CLOSE_REPLIED};
     struct conn *c = t->data;
-    size_t left = c->tcp.write_queue_size;
+    size_t left = unread(c);
 
     if (c->state == CONN_BODY) {
         on_body_timer(c);
-    } else if (c->state == CONN_REPLY && left < c->reply_left) {
+    } else if (c->state == CONN_REPLY && left + WRITE_BYTES <= c->reply_left) {
         c->reply_left = left; /* it does take the answer, slowly */
         uv_timer_start(&c->timer, on_timer, c->app->conf->write_ms, 0);
     } else {
