@@ -11,6 +11,7 @@
 #include "gateway/probe.h"
 #include "gateway/scrape.h"
 #include "gateway/serve.h"
+#include "gateway/spool_command.h"
 
 enum { EXIT_GOOD = 0, EXIT_OTHER = 1, EXIT_USAGE = 2, EXIT_CONFIG = 78 };
 
@@ -23,6 +24,7 @@ static const char usage_text[] =
     "  key list | key revoke --name N | key hash\n"
     "  migrate                    change the stores' schema (the embedded ones do it by themselves)\n"
     "  import DIR                 carry what the embedded store in DIR (another data_dir) holds over into `samples`\n"
+    "  spool ls|verify [--dir D]  what waits here for a store that is away: list it, or check every record of it\n"
     "  healthcheck                ask a running gateway on this machine whether it is ready\n"
     "  version\n\n"
     "Without --config: FLAMEGATE_CONFIG, else the defaults. Exit codes: 0 good, 2 usage, 78 bad configuration, 1 "
@@ -96,6 +98,17 @@ static int run_key(const char *path, int argc, char **argv)
     return code;
 }
 
+static int run_spool(const char *path, int argc, char **argv)
+{
+    struct conf *c = load(path);
+
+    if (!c)
+        return EXIT_CONFIG;
+    int code = spool_command(argc - 1, argv + 1, c->data_dir);
+    conf_free(c);
+    return code;
+}
+
 static int healthcheck(const char *path)
 {
     struct conf *c = load(path);
@@ -141,6 +154,8 @@ static int run(const char *path, int argc, char **argv)
         return run_serve(path, argc, argv);
     if (strcmp(command, "key") == 0)
         return run_key(path, argc, argv);
+    if (strcmp(command, "spool") == 0)
+        return run_spool(path, argc, argv);
     if (strcmp(command, "import") == 0 && argc == 2)
         return import(path, argv[1]);
     if (argc != 1)

@@ -174,3 +174,33 @@ def test_a_directory_belongs_to_one_process(make_gate, server):
     two.configure('data_dir: "%s"\nhash_key_file: "%s"\n' % (os.path.join(one.dir, "data"), os.path.join(one.dir, "data", "hash.key")))
     done = two.run("serve", timeout=20)
     assert done.returncode == 1 and "another process" in done.stderr + done.stdout, done
+
+
+def test_the_command_lists_and_verifies(make_gate, server):
+    gate = make_gate(samples=server.create())
+    gate.errors_expected.append(DOWN)
+    assert "0" in gate.run("spool", "ls").stdout.splitlines()[-1].split()
+    server.stop("immediate")
+    for i in range(3):
+        assert gate.ingest(simple("f%d" % i, 10).gz()).status == 200
+    gate.until(lambda: gate.run("spool", "ls").stdout.splitlines()[-1].split()[2:], ["3", "3", "3"])  # groups, profiles, marks
+    gate.kill()
+    done = gate.run("spool", "verify")
+    assert done.returncode == 0 and "3 profiles, 3 marks: whole" in done.stdout, done
+    (path,) = segments(gate)
+    with open(path, "r+b") as f:
+        f.seek(40)
+        byte = f.read(1)
+        f.seek(40)
+        f.write(bytes([byte[0] ^ 1]))
+    done = gate.run("spool", "verify", "--dir", folder(gate))
+    assert done.returncode == 1 and os.path.basename(path) + ": entry at byte 8" in done.stdout, done
+    assert "damaged" in gate.run("spool", "ls").stdout
+    # The gateway cuts what cannot be read, says so, and goes on.
+    server.start()
+    gate.start()
+    gate.until(lambda: spool(gate, "corrupt_total"), 1)
+    assert "damaged at byte 8" in gate.log() and gate.ingest(simple("g", 1).gz()).status == 200
+    drained(gate)
+    for bad in ((), ("put",), ("ls", "x"), ("verify", "--dir")):
+        assert gate.run("spool", *bad).returncode == 2
