@@ -364,6 +364,7 @@ struct sample_store *spool_open(const struct store_host *h, const struct spool_o
     uv_timer_init(h->loop, &s->after);
     uv_timer_init(h->loop, &s->tick);
     s->after.data = s->tick.data = s;
+    s->put_ms = uv_now(h->loop);
     spool_wake(s, 0);
     return (struct sample_store *)s;
 }
