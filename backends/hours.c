@@ -40,7 +40,7 @@ struct compacting {
     struct idmap group_at; /* hash of the key -> place */
     struct packed_row *rows;
     uint32_t n_rows, cap_rows;
-    struct hour_sums raw;
+    struct hour_sums merged, raw; /* of the profiles that were merged; of a second look at all */
     struct hour_result *result;
     struct fault *f;
     const atomic_bool *cancel;
@@ -201,6 +201,9 @@ static enum err on_profile(void *ctx, const struct stored *s)
     if (e)
         return e;
     before = merge_bytes(g->merge);
+    e = add_sums(c, &c->merged, s, share_check(s->attempt.boot, s->attempt.group, s->attempt.place));
+    if (e)
+        return e;
     c->result->raw_bytes += s->body.len;
     e = hour_group_add(g, s, c->arena, c->f);
     c->held += merge_bytes(g->merge) - before;
@@ -269,14 +272,18 @@ static enum err check_row(struct compacting *c, const struct packed_row *r, stru
     return e;
 }
 
-static enum err verify(struct compacting *c)
+/* *changed: profiles have come since they were merged, so the hour has to be done again. */
+static enum err verify(struct compacting *c, bool *changed)
 {
     struct hour_sums rows = {0};
     enum err e = scan(c, SCAN_META, on_meta);
 
     for (uint32_t i = 0; !e && i < c->n_rows; i++)
         e = check_row(c, &c->rows[i], &rows);
-    if (!e && !same_sums(&rows, &c->raw))
+    if (!e && (c->merged.over || c->raw.over))
+        e = fault_set(c->f, E_INTERNAL, "sums of this hour do not fit into 64 bits");
+    *changed = !same_sums(&c->merged, &c->raw);
+    if (!e && !same_sums(&rows, &c->merged))
         e = fault_set(c->f, E_INTERNAL, "the rows of an hour differ from its profiles");
     c->result->profiles = rows.profiles;
     return e;
@@ -310,6 +317,7 @@ enum err hour_compact(const struct backend *b, struct sample_store *s, const str
         .cancel = cancel,
     };
     enum err e = c.arena ? E_OK : no_memory(&c);
+    bool changed = false;
 
     *out = (struct hour_result){0};
     if (!e)
@@ -317,8 +325,8 @@ enum err hour_compact(const struct backend *b, struct sample_store *s, const str
     if (!e)
         e = pack_groups(&c);
     if (!e)
-        e = verify(&c);
-    if (!e)
+        e = verify(&c, &changed);
+    if (!e && !changed)
         e = hand_over(&c);
     close_groups(&c);
     for (uint32_t i = 0; i < c.n_rows; i++) {

@@ -71,7 +71,7 @@ enum err hour_open(struct str about, struct str body, struct str project, struct
 
 /* What happened to one hour. */
 struct hour_result {
-    bool written;
+    bool written; /* false though E_OK: profiles came meanwhile, or another replica was faster */
     uint32_t rows;
     uint64_t profiles, raw_bytes, bytes; /* bodies before, bodies and about behind */
 };

@@ -89,7 +89,7 @@ enum err original_run(struct ask *a)
         return e;
     e = q->backend->read->original(q->store, q->project, a->attempt, &state, &a->answer->body, &why);
     if (e == E_NOT_FOUND)
-        return fault_set(&a->fault, E_NOT_FOUND, "no such profile");
+        return scan_not_found(a);
     if (e)
         return fault_set(&a->fault, e, why.text[0] ? "%s" : NULL, why.text);
     if (state == ORIGINAL_EXPIRED)

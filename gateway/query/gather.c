@@ -93,6 +93,16 @@ static enum err on_counted(void *ctx, const struct seen_profile *p)
     return note(in, p);
 }
 
+/* Nothing but hours: merging them is less work than minutes, and needs the symbols of their stacks only. */
+static enum err count_again(struct gathering *in)
+{
+    struct gathered *g = in->g;
+    minutes_close(&g->minutes);
+    tally_close(&g->tally, NULL);
+    g->n_services = 0;
+    return tally_open(&g->tally, in->ask);
+}
+
 /* Which profiles count, and which minutes say so too. */
 static enum err use_minutes(struct gathering *in)
 {
@@ -101,6 +111,8 @@ static enum err use_minutes(struct gathering *in)
     if (e || !g->minutes.at)
         return e;
     e = scan_profiles(in->ask, &(struct scan_spec){.hours = true, .type = g->type->id, .visit = on_counted, .ctx = in});
+    if (e == E_OK && g->minutes.open && g->minutes.last_single < g->minutes.first_single)
+        return count_again(in);
     if (e == E_OK)
         e = minutes_read(&g->minutes, g->type->id);
     g->total = g->minutes.total;

@@ -10,7 +10,7 @@ enum err minutes_open(struct minutes *m, struct ask *a)
     const struct query *q = a->q;
     int64_t first = share_minute(a->window.from_ns), last = share_minute(a->window.until_ns - 1);
 
-    *m = (struct minutes){.ask = a, .first = first};
+    *m = (struct minutes){.ask = a, .first = first, .first_single = INT64_MAX, .last_single = INT64_MIN};
     if (!q->shares || !q->backend->shares || a->selector || a->one_profile || !a->params.value[PARAM_SERVICE].len ||
         last < first || last - first >= MINUTES_MAX)
         return E_OK;
@@ -40,6 +40,11 @@ void minutes_want(struct minutes *m, const struct stored *p)
     if (at->profiles++ == 0)
         m->open++;
     at->hour |= p->hour != NULL;
+    if (!p->hour) {
+        int64_t minute = share_minute(p->time_ns);
+        m->first_single = minute < m->first_single ? minute : m->first_single;
+        m->last_single = minute > m->last_single ? minute : m->last_single;
+    }
     at->want += share_check(p->attempt.boot, p->attempt.group, p->attempt.place);
 }
 
@@ -115,10 +120,10 @@ enum err minutes_read(struct minutes *m, struct str type_id)
     const struct query *q = m->ask->q;
     struct fault why = {0};
 
-    if (m->open == 0)
+    if (m->open == 0 || m->last_single < m->first_single)
         return E_OK;
     enum err e = q->backend->shares->minutes(q->store, q->project, m->ask->params.value[PARAM_SERVICE], type_id,
-                                             m->first, m->first + m->n - 1, on_piece, m, &why);
+                                             m->first_single, m->last_single, on_piece, m, &why);
     if (e == E_OK)
         return settle(m);
     return m->ask->fault.err ? m->ask->fault.err : fault_set(&m->ask->fault, e, why.text[0] ? "%s" : NULL, why.text);

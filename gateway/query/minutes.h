@@ -36,6 +36,7 @@ struct minutes {
     int64_t total;
     struct pieces pieces;
     uint32_t open; /* minutes with profiles that were not taken */
+    int64_t first_single, last_single; /* minutes of profiles that came singly; none: last < first */
 };
 
 /* Whether this question can be answered so; at stays NULL if not. */

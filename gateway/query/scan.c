@@ -210,12 +210,12 @@ void scan_window(struct ask *a, bool hours)
         w->until_ns = floor_hour(w->until_ns) + HOUR_NS;
 }
 
-/* An id says nothing of its time. */
-static enum err scan_not_found(struct ask *a)
+enum err scan_not_found(struct ask *a)
 {
     char text[WINDOW_TEXT];
     int64_t since = a->q->backend->read->raw_since(a->q->store);
 
+    a->fault = (struct fault){0};
     if (since == INT64_MIN)
         return fault_set(&a->fault, E_NOT_FOUND, "no such profile");
     window_format(since, text);
@@ -237,7 +237,7 @@ enum err scan_profiles(struct ask *a, const struct scan_spec *spec)
         e = selector_error(a->selector, &a->fault);
     if (e == E_OK)
         e = ask_look(a);
-    if (e == E_OK && a->one_profile && s.found == 0)
+    if (a->one_profile && (e == E_NOT_FOUND || (e == E_OK && s.found == 0)))
         e = scan_not_found(a);
     return e;
 }

@@ -34,6 +34,9 @@ void scan_window(struct ask *a, bool hours);
 /* Whether hours leave out what the selector looks at. */
 bool scan_may_use_hours(const struct ask *a);
 
+/* In words. An id says nothing of its time, so where profiles have gone before their hours this one may have too. */
+enum err scan_not_found(struct ask *a);
+
 /* Of one profile: the samples that count, and the sum of a type over them. */
 uint64_t scan_samples(const struct seen_profile *p);
 int64_t scan_total(const struct seen_profile *p, uint32_t type);

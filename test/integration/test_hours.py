@@ -48,6 +48,8 @@ def fill(gate, base, hours):
         series = {"__name__": "process_cpu", "service_name": "ebpf", "instance": "10.0.0.%d:4041" % h}
         for _ in range(3):
             assert gate.push(push([(series, [(sibling, None)])])).status == 200
+    # siblings count once their marks are there
+    gate.until(lambda: gate.get("types", service="ebpf", from_=iso(base), until_=iso(base + hours * HOUR)).get("profiles"), 3 * hours)
 
 
 def windows(base, hours):
@@ -174,3 +176,71 @@ def test_hours_stand_alone(make_gate):
         assert len(of_hours(before, window)) > 15
         wrong = differences(of_hours(before, window), of_hours(after, window))
         assert not wrong, sorted(wrong)
+
+
+def at_clock(gate, offset_s):
+    """From the next start on the gateway's wall clock is that much behind."""
+    library = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+    assert library, "`make setup` installs faketime"
+    gate.wrapper = ["env", "LD_PRELOAD=" + library[0], "FAKETIME=-%d" % offset_s, "FAKETIME_DONT_FAKE_MONOTONIC=1"] if offset_s else []
+
+
+def raw_rows(gate):
+    rows = 0
+    for path in glob.glob(os.path.join(gate.dir, "data", "samples", "*.db")):
+        db = sqlite3.connect(path)
+        rows += db.execute("SELECT count(*) FROM profile").fetchone()[0] + db.execute("SELECT count(*) FROM body").fetchone()[0]
+        db.close()
+    return rows
+
+
+@pytest.mark.embedded("looks into the files of the embedded store")
+def test_single_profiles_go_before_their_hours(make_gate):
+    gate = make_gate("retention: { default: 15d, raw: 2d }\n", start=False)
+    days, hours = 5, 3
+    base = base_of(hours) - days * 24 * HOUR
+    base -= max(0, base % (24 * HOUR) + hours * HOUR - 24 * HOUR)  # in one day
+    at_clock(gate, days * 86400)
+    gate.start()
+    fill(gate, base, hours)
+    whole, cut = windows(base, hours)[0], windows(base, hours)[2]
+    before = ask(gate, base, hours)
+    ident = gate.profiles(from_=iso(base), until_=iso(base + HOUR))[0]["id"]
+    compacted(gate)
+    assert raw_rows(gate) > 0
+    gate.stop()
+    at_clock(gate, 0)
+    gate.start()
+    gate.until(lambda: raw_rows(gate), 0, within=20)
+    after = ask(gate, base, hours)
+    wrong = differences(of_hours(before, whole), of_hours(after, whole))
+    assert not wrong, sorted(wrong)
+    # a window that cuts hours is made one of whole hours, and says so
+    answer = gate.get("functions", service="checkout", from_=cut["from"], until_=cut["until"])
+    assert (answer["from"][:19], answer["until"][:19]) == (iso(base)[:19], iso(base + 2 * HOUR)[:19])
+    assert answer["profiles"] == 2 * 5 * 2
+    # what needs single profiles begins where they do
+    assert gate.profiles(from_=whole["from"], until_=whole["until"]) == []
+    assert gate.get("labels/pod", from_=whole["from"])["from"] > whole["until"]
+    reply = gate.read("profiles/" + ident)
+    assert reply.status == 404 and "expired" in reply.json()["message"]
+    # after a restart it is still known
+    gate.stop()
+    gate.start()
+    assert not differences(after, ask(gate, base, hours))
+
+
+def test_retention_follows_a_reload(make_gate):
+    """A service's days from the next upload on; what is there already goes with its class."""
+    gate = make_gate("retention: { default: 15d }\n")
+    assert gate.ingest(shop_profile().gz(), name="one").status == 200
+    gate.configure("retention: { default: 15d, projects: { default: 7d }, services: { two: 30d } }\n")
+    gate.process.send_signal(signal.SIGHUP)
+    gate.until(lambda: "configuration reloaded" in gate.log(), True)
+    assert gate.ingest(shop_profile().gz(), name="one").status == 200
+    assert gate.ingest(shop_profile().gz(), name="two").status == 200
+    assert gate.get("services")["services"]
+    if not gate.samples:
+        found = {os.path.basename(p).split("-")[0] for p in glob.glob(os.path.join(gate.dir, "data", "samples", "*.db"))}
+        assert found == {"c15", "c7", "c30"}
+    assert gate.get("overview", service="one")["profiles"] == 2
