@@ -31,8 +31,9 @@ enum err ask_alive(struct ask *a)
 enum err ask_too_large(struct ask *a)
 {
     return fault_set(&a->fault, E_PROFILE_TOO_LARGE,
-                     "this answer needs more than query.memory_limit (%zu bytes): narrow the window or the selection",
-                     a->q->memory_limit);
+                     "this answer needs more memory than one query may take now (%zu MiB): narrow the window, name a "
+                     "service or a label with match, or give the gateway more with memory",
+                     a->q->memory_limit >> 20);
 }
 
 enum err ask_no_memory(struct ask *a)

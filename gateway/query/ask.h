@@ -39,7 +39,7 @@ enum err ask_look(struct ask *a) MUST_CHECK;
 enum err ask_no_memory(struct ask *a);
 /* Other things hold `used` bytes now: from here on the answer's tables may take what is left of the limit. */
 enum err ask_spend(struct ask *a, size_t used) MUST_CHECK;
-/* "query.memory_limit" in words. */
+/* 413: in words that say what to do. */
 enum err ask_too_large(struct ask *a);
 
 /* What is wanted by `format`: one of the names, or the first of them by default ("text" where Accept says so and it is

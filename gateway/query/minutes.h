@@ -35,7 +35,7 @@ struct minutes {
     uint32_t n_sums, cap_sums;
     int64_t total;
     struct pieces pieces;
-    uint32_t open; /* minutes with profiles that were not taken */
+    uint32_t open;                     /* minutes with profiles that were not taken */
     int64_t first_single, last_single; /* minutes of profiles that came singly; none: last < first */
 };
 

@@ -244,3 +244,19 @@ def test_retention_follows_a_reload(make_gate):
         found = {os.path.basename(p).split("-")[0] for p in glob.glob(os.path.join(gate.dir, "data", "samples", "*.db"))}
         assert found == {"c15", "c7", "c30"}
     assert gate.get("overview", service="one")["profiles"] == 2
+
+
+def test_killed_at_any_point(make_gate):
+    """Wherever a kill hits compaction, every answer is that of the profiles, and the hours get done."""
+    gate = make_gate()
+    hours, base = 3, base_of(3)
+    fill(gate, base, hours)
+    before = ask(gate, base, hours)
+    for delay in (0.0, 0.005, 0.01, 0.02, 0.04, 0.08):
+        gate.process.send_signal(signal.SIGHUP)
+        time.sleep(delay)
+        gate.kill()
+        gate.start()
+    compacted(gate, -1)
+    wrong = differences(before, ask(gate, base, hours))
+    assert not wrong, sorted(wrong)

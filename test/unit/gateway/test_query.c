@@ -703,7 +703,7 @@ static void test_bounds(void **state)
     q.memory_limit = 4096;
     query_run(&q, &a);
     assert_int_equal(a.status, 413);
-    assert_non_null(memmem(a.body.p, a.body.len, "query.memory_limit", 18));
+    assert_non_null(memmem(a.body.p, a.body.len, "narrow the window", 17));
     buf_free(&a.body);
 }
 
