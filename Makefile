@@ -134,6 +134,7 @@ FUZZES_keys := auth
 FUZZES_http := gateway
 FUZZES_proxy := gateway
 FUZZES_selector := gateway
+FUZZES_spool := backends
 fuzzed       = $(ARCHIVES_$(or $(FUZZES_$(1)),codecs))
 replays: $(patsubst %.c,$(BUILD)/%,$(wildcard test/fuzz/fuzz_*.c))
 $(BUILD)/test/fuzz/fuzz_%: $(BUILD)/test/fuzz/fuzz_%.o $(if $(FUZZ),,$(BUILD)/test/fuzz/replay.o) $(SUPPORT) $$(call fuzzed,$$*)

@@ -19,7 +19,7 @@
 #include "backends/spool_store.h"
 #include "test/oracle/made_profile.h"
 
-enum { PLACES = 8, GROUPS_MAX = 256, DAY_0 = 20787, AFTER_MS = 60, PATIENCE_MS = 8000 };
+enum { PLACES = 8, GROUPS_MAX = 256, DAY_0 = 20787, AFTER_MS = 30, PATIENCE_MS = 8000 };
 enum inner_mode { STORES, TURNS_AWAY, HOLDS };
 
 struct sample_store {
