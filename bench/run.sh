@@ -1,7 +1,7 @@
 #!/bin/sh
 # One table: what an upload costs, stage by stage and as a whole, beside what this machine needs at least for the same bytes.
 # Medians of several rounds in which all contenders take turns, so that what else the machine does hits all of them alike.
-# usage: run.sh [parts] [costs] [durable] [lag] [idle] [ready] [deployment]; all of them without arguments. BENCH_QUICK=1: one short round.
+# usage: run.sh [parts] [costs] [durable] [lag] [idle] [slow] [ready] [deployment]; all of them without arguments. BENCH_QUICK=1: one short round.
 # Writes to build/bench only; talks to 127.0.0.1 only; every load ends by itself.
 set -eu
 cd "$(dirname "$0")/.."
@@ -56,6 +56,7 @@ samples: "$2"
 shares: "$2"
 anonymous: { project: bench, may: [send, read] }
 log: { level: warn }
+${gate_more:-}
 EOF
     $3 "$gate" --config $out/$1.yaml serve --port-file $out/$1.ports >$out/$1.log 2>&1 &
     gate_pid=$!
@@ -172,6 +173,29 @@ idle() {
     done
 }
 
+# 1,000 slow clients of each kind beside 50 healthy ones: all are cut by their timer, and the healthy ones notice little.
+slow() {
+    say "slow clients"
+    slow_n=1000
+    [ -z "${BENCH_QUICK:-}" ] || slow_n=100
+    gate_more="timeouts: { head: 10s, body: 15s, write: 10s }"
+    gate_start slow sqlite: ""
+    gate_more=
+    $python -c 'for i in range(4000): print("main;a_function_with_a_long_name_%d 1" % i)' >$out/deaf.txt
+    curl -sf --data-binary @$out/deaf.txt "$gate_at/ingest?name=deaf" >/dev/null || :
+    load healthy/alone -k ingest -u $gate_at -b $small -c 50 -d $flood -a alone -p $gate_pid
+    ulimit -n "$(ulimit -Hn)"
+    $on_first $python bench/slow.py $gate_at $slow_n 5 "/api/v1/functions?service=deaf&limit=100000" \
+        "silent=10,head=10,body=15,chunks=15,extension=15,trailers=15,deaf=10" >>$results &
+    many=$!
+    pids="$pids $many"
+    sleep 5 # until all are there: 1,000 large answers are work like any other
+    load healthy/slow -k ingest -u $gate_at -b $small -c 50 -d 9 -a slow -p $gate_pid
+    wait $many || :
+    curl -s "http://$gate_admin/metrics" >$out/slow.metrics || :
+    stop
+}
+
 ready() {
     say "start"
     gate_start ready sqlite: ""
@@ -202,10 +226,10 @@ build
 : >$results
 rm -f $out/lag-*
 [ -x "$gate" ] || { echo "bench: $gate is missing: make all"; exit 1; }
-for section in ${*:-parts costs durable lag idle ready deployment}; do
+for section in ${*:-parts costs durable lag idle slow ready deployment}; do
     case $section in
     lag) lag null; lag sqlite ;;
-    parts | costs | durable | idle | ready | deployment) $section ;;
+    parts | costs | durable | idle | slow | ready | deployment) $section ;;
     *) echo "bench: no section $section"; exit 2 ;;
     esac
 done

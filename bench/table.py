@@ -108,6 +108,19 @@ def lag_goals(r):
             show(r.median("small/" + store, "p99_ms"), "%.1f"), show(starved / seconds / 10 if seconds and starved is not None else None)))
 
 
+def slow_goals(r):
+    kinds = r.runs["slow"][0]["kinds"]
+    for kind, k in kinds.items():
+        print("    %-10s %5d clients, %5d cut, %d early, %d late, %d answered; between %.1f s and %.1f s" % (
+            kind, k["n"], k["cut"], k["early"], k["late"], k["answered"], k["first"], k["last"]))
+    wrong = sum(k["n"] - k["cut"] + k["early"] + k["late"] + k["answered"] for k in kinds.values())
+    line("slow clients that were not cut by their timer", wrong, "%d", 0)
+    alone, beside = r.median("healthy/alone", "p99_ms"), r.median("healthy/slow", "p99_ms")
+    line("50 healthy clients: p99 ms without slow ones", alone, "%.1f")
+    line("50 healthy clients: p99 ms beside them", beside, "%.1f")
+    line("    ratio", beside / alone if alone and beside else None, "%.2f", 2)
+
+
 def buckets(path):
     found = {}
     if os.path.exists(path):
@@ -147,6 +160,8 @@ def main():
         if "idle/" + kind in r.runs:
             line("%s idle connections, %s: bytes of memory each" % (show(r.median("idle/" + kind, "connections")), kind), r.median("idle/" + kind), "%.0f", goal)
             line("    opened and asked once, per second", r.median("idle/" + kind, "per_second"), "%.0f")
+    if "slow" in r.runs:
+        slow_goals(r)
     if "ready" in r.runs:
         line("ready after exec, ms", r.median("ready"), "%.1f", 100)
     failures = list(r.failures())

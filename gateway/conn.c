@@ -19,8 +19,9 @@ enum {
     JITTER = 200,         /* per mille, in all */
     FRESH_NS = 500000000, /* who has just come is about to send */
     PACE_BYTES = 640 << 10,
+    SEND_BYTES = 128 << 10, /* that the kernel takes of an answer before anybody reads; by itself, some MiB */
     WRITE_BYTES = 16 << 10, /* of an answer, in each timeouts.write */
-    ACK_MS = 500, /* kernels acknowledge sooner */
+    ACK_MS = 500,           /* kernels acknowledge sooner */
 };
 
 const char *const conn_state_names[CONN_STATES] = {
@@ -162,7 +163,8 @@ static size_t unacknowledged(struct conn *c)
     uv_os_fd_t fd;
     int left = 0;
 
-    return uv_fileno((uv_handle_t *)&c->tcp, &fd) == 0 && ioctl(fd, SIOCOUTQ, &left) == 0 && left > 0 ? (size_t)left : 0;
+    return uv_fileno((uv_handle_t *)&c->tcp, &fd) == 0 && ioctl(fd, SIOCOUTQ, &left) == 0 && left > 0 ? (size_t)left
+                                                                                                      : 0;
 }
 
 /* Of the answer under way. The kernel takes much at once: only what is acknowledged shows how fast it is read. */
@@ -438,6 +440,7 @@ bool conn_accept(struct listener *l)
     c->open_handles = 2;
     bool ok = uv_accept((uv_stream_t *)&l->tcp, (uv_stream_t *)&c->tcp) == 0;
     uv_tcp_nodelay(&c->tcp, 1);
+    uv_send_buffer_size((uv_handle_t *)&c->tcp, &(int){SEND_BYTES});
     if (!ok) {
         conn_close(c, CLOSE_ERROR, false);
         return true;
