@@ -3,7 +3,7 @@
 FROM debian:bookworm AS build
 RUN apt-get update -q && apt-get install -y -q --no-install-recommends \
     gcc libc6-dev make \
-    libuv1-dev libisal-dev libdeflate-dev libzstd-dev libjansson-dev libyaml-dev libsodium-dev libpcre2-dev libsqlite3-dev libpq-dev libssl-dev libxxhash-dev node-llhttp
+    libuv1-dev libisal-dev libdeflate-dev libzstd-dev libjansson-dev libyaml-dev libsodium-dev libpcre2-dev libsqlite3-dev libpq-dev libhiredis-dev libssl-dev libxxhash-dev node-llhttp
 WORKDIR /src
 COPY Makefile ./
 COPY auth auth
@@ -15,7 +15,7 @@ RUN make -j"$(nproc)" all && strip build/flamegate && install -d -m 700 build/da
 
 FROM debian:bookworm-slim
 RUN apt-get update -q && apt-get install -y -q --no-install-recommends \
-    libdeflate0 libisal2 libpcre2-8-0 libpq5 libsodium23 libsqlite3-0 libssl3 libuv1 libyaml-0-2 libzstd1 \
+    libdeflate0 libhiredis0.14 libisal2 libpcre2-8-0 libpq5 libsodium23 libsqlite3-0 libssl3 libuv1 libyaml-0-2 libzstd1 \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/log/apt /var/log/dpkg.log
 COPY --from=build /src/build/flamegate /usr/local/bin/flamegate
 COPY --from=build --chown=65532:65532 /src/build/data /data

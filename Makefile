@@ -10,17 +10,17 @@ WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 SANITIZE = $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all)$(if $(FUZZ), -fsanitize=fuzzer-no-link)
 ALL_C    = -std=c11 -D_GNU_SOURCE $(WARN) -fno-omit-frame-pointer -fno-common -I. -I$(BUILD) -I/usr/share/include/llhttp -I/usr/include/postgresql \
            $(CFLAGS) $(if $(WERROR)$(CI),-Werror) $(SANITIZE)
-LIBS    := -luv -lisal -ldeflate -lzstd -ljansson -lyaml -lsodium -lpcre2-8 -lsqlite3 -lpq -lssl -lcrypto -lpthread -lm
+LIBS    := -luv -lisal -ldeflate -lzstd -ljansson -lyaml -lsodium -lpcre2-8 -lsqlite3 -lpq -lhiredis -lssl -lcrypto -lpthread -lm
 FOLDERS := codecs backends auth conf gateway
 src      = $(filter-out gateway/main.c,$(wildcard $(1)/*.c $(1)/*/*.c))
 obj      = $(patsubst %.c,$(BUILD)/%.o,$(call src,$(1)))
 
 # By name, with what the tests need. Node.js and Go are taken from Debian only where the machine has none.
 PACKAGES := gcc libc6-dev make git ca-certificates curl \
-	libuv1-dev libisal-dev libdeflate-dev libzstd-dev libjansson-dev libyaml-dev libsodium-dev libpcre2-dev libsqlite3-dev libpq-dev libssl-dev libxxhash-dev node-llhttp \
+	libuv1-dev libisal-dev libdeflate-dev libzstd-dev libjansson-dev libyaml-dev libsodium-dev libpcre2-dev libsqlite3-dev libpq-dev libhiredis-dev libssl-dev libxxhash-dev node-llhttp \
 	libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 nanopb libnanopb-dev protobuf-compiler \
 	python3 python3-pytest python3-pytest-xdist python3-requests python3-yaml python3-jsonschema python3-protobuf python3-venv python3-pip \
-	sqlite3 postgresql pgbouncer zstd nginx-light libnginx-mod-stream haproxy procps faketime
+	sqlite3 postgresql pgbouncer zstd nginx-light libnginx-mod-stream haproxy redis-server procps faketime
 SUDO     := $(if $(filter 0,$(shell id -u)),,sudo)
 
 all: $(BUILD)/flamegate
@@ -42,7 +42,7 @@ setup:
 	command -v go >/dev/null || missing="$$missing golang-go"; \
 	[ -z "$$missing" ] || { echo "installing$$missing"; \
 	  $(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing && \
-	  for s in nginx haproxy postgresql pgbouncer; do \
+	  for s in nginx haproxy postgresql pgbouncer redis-server; do \
 	    case "$$missing" in *$$s*) $(SUDO) systemctl disable -q --now $$s 2>/dev/null || true ;; esac; done; } # tools of bench/ and test/, not services
 
 lint:

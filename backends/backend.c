@@ -3,9 +3,12 @@
 
 #include "backends/null.h"
 #include "backends/postgres.h"
+#include "backends/redis.h"
 #include "backends/sqlite.h"
 
 static const struct backend *const all[] = {&backend_sqlite, &backend_postgres, &backend_null};
+
+static const struct share_store_ops *const apart[] = {&share_store_redis};
 
 static const uint16_t ladder[] = {1, 3, 7, 15, 30, 90};
 
@@ -24,6 +27,27 @@ const struct backend *backend_find(struct str address, struct str *rest)
         return all[i];
     }
     return NULL;
+}
+
+const struct share_store_ops *share_store_find(struct str address, struct str *rest)
+{
+    for (size_t i = 0; i < COUNTOF(apart); i++) {
+        struct str scheme = str_of(apart[i]->scheme);
+
+        if (!str_starts(address, scheme) || address.len == scheme.len || address.p[scheme.len] != ':')
+            continue;
+        *rest = (struct str){address.p + scheme.len + 1, address.len - scheme.len - 1};
+        return apart[i];
+    }
+    return NULL;
+}
+
+enum err share_store_check(struct str address, struct fault *f)
+{
+    struct str rest;
+    const struct share_store_ops *o = share_store_find(address, &rest);
+
+    return o ? o->check(rest, f) : E_OK;
 }
 
 uint16_t retention_class(uint32_t days)

@@ -44,11 +44,12 @@ struct store_host {
     const struct hash_key *key;
     uint64_t originals_max_bytes; /* per project; 0: originals are not kept */
     size_t symbols_memory;        /* bound of the set of stored ids, and of what is kept to be sent again */
+    size_t minutes_memory;        /* bound of the minutes that a share store which stands apart keeps */
     uint64_t resend_ms;           /* what was committed so lately is sent again when another database takes over */
     bool shares;                  /* keep function shares beside the profiles, where the store can */
     /* Any thread. level: 0 error, 1 warn, 2 info. */
     void (*log)(void *ctx, int level, const char *text);
-    /* Any thread: the memory ledger; account is "symbols" or "queries". */
+    /* Any thread: the memory ledger; account is "symbols", "minutes" or "queries". */
     void (*account)(void *ctx, const char *account, int64_t delta_bytes);
     void *ctx;
 };

@@ -205,11 +205,13 @@ static enum err give_minutes(struct file *t, int64_t service, int64_t type, cons
     return e;
 }
 
-static enum err sqlite_minutes(struct sample_store *s, struct str project, struct str service, struct str type_id,
-                               int64_t first, int64_t last, share_row row, void *ctx, struct fault *f)
+/* The share store is the sample store. */
+static enum err sqlite_minutes(struct share_store *shares, const struct share_of *of, int64_t first, int64_t last,
+                               share_row row, void *ctx, struct fault *f)
 {
+    struct sample_store *s = (struct sample_store *)shares;
     const int64_t per_day = 86400 / SHARE_MINUTE_S, range[2] = {first, last};
-    int64_t id = sqlite_service_id(s, project, service), type = type_key(s, type_id);
+    int64_t id = sqlite_service_id(s, of->project, of->service), type = type_key(s, of->type_id);
     struct file_key *keys;
     enum err e = E_OK;
     size_t n;
@@ -231,4 +233,4 @@ static enum err sqlite_minutes(struct sample_store *s, struct str project, struc
     return e;
 }
 
-const struct share_reader_ops shares_sqlite = {.scheme = "sqlite", .minutes = sqlite_minutes};
+const struct share_reader_ops shares_sqlite = {.minutes = sqlite_minutes};

@@ -31,7 +31,7 @@ build() {
     $cc $flags bench/inflate_floor.c bench/upload.c -lisal -ldeflate -o $out/inflate_floor
     $cc $flags bench/ready.c -o $out/ready
     $cc $flags bench/idle.c bench/server.c -lssl -lcrypto -o $out/idle
-    libraries="-luv -lisal -ldeflate -lzstd -ljansson -lyaml -lsodium -lpcre2-8 -lsqlite3 -lpq -lssl -lcrypto -lpthread -lm"
+    libraries="-luv -lisal -ldeflate -lzstd -ljansson -lyaml -lsodium -lpcre2-8 -lsqlite3 -lpq -lhiredis -lssl -lcrypto -lpthread -lm"
     [ ! -e bench/stages.c ] || $cc $flags bench/stages.c build/codecs.a $libraries -o $out/stages
     [ ! -e bench/store.c ] || $cc $flags bench/store.c build/backends.a build/codecs.a $libraries -o $out/store
     $python bench/bodies.py $out/bodies ${BENCH_BODIES:-} >$out/bodies.log

@@ -97,12 +97,22 @@ static void hash_key(const struct check *k)
 {
     struct str samples = str_of(k->c->samples);
 
-    if (!str_starts(samples, STR("postgres:")) && !str_starts(samples, STR("postgresql:")))
+    if (doc_find(k->root, STR("hash_key_file")))
         return;
-    if (!doc_find(k->root, STR("hash_key_file")))
+    if (str_starts(samples, STR("postgres:")) || str_starts(samples, STR("postgresql:")))
         object(
             k, STR("samples"), STR("samples_file"),
             "samples: PostgreSQL needs hash_key_file as well: one key for all replicas, kept as long as the database");
+    if (str_starts(str_of(k->c->shares), STR("redis:")))
+        object(k, STR("shares"), STR("shares_file"),
+               "shares: Redis needs hash_key_file as well: one key for all replicas");
+}
+
+static void encrypted(const struct check *k)
+{
+    if (str_starts(str_of(k->c->shares), STR("rediss:")))
+        object(k, STR("shares"), STR("shares_file"),
+               "shares: rediss:// (TLS) is not spoken here; put a tunnel beside the gateway, or use redis://");
 }
 
 void check_all(const struct source *s, const struct conf *c, const struct doc_node *root)
@@ -114,4 +124,5 @@ void check_all(const struct source *s, const struct conf *c, const struct doc_no
     raw(&k);
     later(&k);
     hash_key(&k);
+    encrypted(&k);
 }

@@ -6,7 +6,7 @@
 #include <uv.h>
 
 #include "auth/auth.h"
-#include "backends/backend.h"
+#include "backends/shares.h"
 #include "conf/conf.h"
 #include "gateway/admit.h"
 #include "gateway/lane.h"
@@ -27,12 +27,14 @@ struct app {
     struct keyring *keys; /* NULL: none could be read yet, everybody is refused */
     struct hash_key hash_key;
     const struct backend *backend;
-    struct sample_store *store;           /* what queries read */
-    const struct sample_store_ops *write; /* of `sink`: the store itself, or a spool around it */
-    struct sample_store *sink, *spool;    /* spool: NULL where there is none */
-    bool shares;                          /* function shares are kept beside the profiles */
-    struct hour_runner *hours;            /* NULL: the store keeps none */
-    struct submit *submit;                /* records on their way into the store */
+    struct sample_store *store;              /* what queries read */
+    const struct sample_store_ops *write;    /* of `sink`: the store itself, or a spool around it */
+    struct sample_store *sink, *spool;       /* spool: NULL where there is none */
+    const struct share_store_ops *share_ops; /* that stands apart; NULL: none, or the sample store keeps its own */
+    const struct share_reader_ops *share_reader;
+    struct share_store *share_store; /* of either */
+    struct hour_runner *hours;       /* NULL: the store keeps none */
+    struct submit *submit;           /* records on their way into the store */
     struct admit *admit;
     struct lane *ingest_lane, *query_lane;
     struct ledger ledger;

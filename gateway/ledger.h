@@ -10,6 +10,7 @@
     X(requests) /* granted to uploads that are being read or finished, and held by their records until the commit */   \
     X(connections) /* private buffers of connections, heads, replies */                                                \
     X(symbols)     /* what the store knows to have written */                                                          \
+    X(minutes)     /* function shares of the last hour, where they go to a store of their own */                       \
     X(records)     /* records that a store holds beyond their request */                                               \
     X(queries)     /* granted to queries that run */                                                                   \
     X(caches)
@@ -39,5 +40,6 @@ uint64_t ledger_total(const struct ledger *l);
 uint64_t ledger_share_requests(uint64_t limit);
 uint64_t ledger_share_queries(uint64_t limit);
 uint64_t ledger_share_symbols(uint64_t limit);
+uint64_t ledger_share_minutes(uint64_t limit); /* out of that of symbols */
 
 #endif

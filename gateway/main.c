@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "auth/key_command.h"
+#include "backends/shares.h"
 #include "conf/conf.h"
 #include "gateway/certs.h"
 #include "gateway/import.h"
@@ -61,17 +62,21 @@ static struct conf *load(const char *path)
 static int check_config(const char *path)
 {
     struct conf *c = load(path);
-
     struct fault f = {.err = E_OK};
+    const char *where = "listen: tls";
 
     if (!c)
         return EXIT_CONFIG;
     bool good = certs_check(c, &f);
+    if (good) {
+        where = "shares";
+        good = share_store_check(str_of(c->shares), &f) == E_OK;
+    }
     conf_free(c);
     if (good)
         puts("configuration is good");
     else
-        fprintf(stderr, "listen: tls: %s\n", f.text);
+        fprintf(stderr, "%s: %s\n", where, f.text);
     return good ? EXIT_GOOD : EXIT_CONFIG;
 }
 

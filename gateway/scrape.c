@@ -46,6 +46,20 @@ static void fill_hours(struct app *app)
     g[M_hours_after] = s.bytes;
 }
 
+static void fill_shares(struct app *app)
+{
+    uint64_t *g = app->metrics.plain;
+    struct share_stats s = {.healthy = app->share_reader != NULL};
+
+    if (app->share_ops)
+        app->share_ops->stats(app->share_store, &s);
+    g[M_shares_healthy] = s.healthy;
+    g[M_shares_flushed] = s.flushed;
+    g[M_shares_dropped] = s.dropped;
+    g[M_shares_failed] = s.failed;
+    g[M_shares_emptied] = s.emptied;
+}
+
 static void fill_gauges(struct app *app)
 {
     uint64_t *g = app->metrics.plain;
@@ -63,6 +77,7 @@ static void fill_gauges(struct app *app)
     g[M_store_healthy] = app->backend->write->healthy(app->store);
     fill_spool(app);
     fill_hours(app);
+    fill_shares(app);
     g[M_keys] = app->keys ? keyring_count(app->keys) : 0;
     g[M_ready] = app->ready && !app->draining && app->write->healthy(app->sink);
 }

@@ -76,6 +76,8 @@ static void on_store_closed(void *ctx)
 {
     struct server *s = ctx;
 
+    if (s->app.share_ops)
+        s->app.share_ops->close(s->app.share_store);
     lane_close(s->app.ingest_lane);
     lane_close(s->app.query_lane);
     if (s->app.tls_lane)
@@ -211,18 +213,22 @@ static void tune_process(struct app *app)
     }
 }
 
-/* Function shares live in the file of their profiles, where the store has such files; or nowhere. */
-static bool choose_shares(struct app *app, struct fault *f)
+/* Function shares live in the file of their profiles, where the store has such files; or in a store of their own. */
+static bool open_shares(struct server *s, struct fault *f)
 {
-    struct str address = str_of(app->conf->shares);
-    bool embedded = str_starts(address, STR("sqlite:"));
+    struct app *app = &s->app;
+    struct str rest;
 
-    if (!embedded && !str_starts(address, STR("null:"))) {
-        fault_set(f, E_INTERNAL, "shares: no store is called %s", app->conf->shares);
-        return false;
+    if (s->host.shares) {
+        app->share_reader = app->backend->shares;
+        app->share_store = (struct share_store *)app->store;
     }
-    app->shares = embedded && app->backend->shares;
-    return true;
+    app->share_ops = share_store_find(str_of(app->conf->shares), &rest);
+    if (!app->share_ops)
+        return true;
+    app->share_store = app->share_ops->open(&s->host, rest, f);
+    app->share_reader = app->share_ops->read;
+    return app->share_store != NULL;
 }
 
 /* Where the store is away from this machine: what it cannot take now is kept here. */
@@ -252,6 +258,8 @@ static bool open_store(struct server *s, struct fault *f)
 {
     struct app *app = &s->app;
     struct str rest;
+    bool apart = share_store_find(str_of(app->conf->shares), &rest) != NULL;
+    uint64_t minutes = apart ? ledger_share_minutes(app->conf->memory) : 0;
 
     s->host = (struct store_host){
         .loop = app->loop,
@@ -259,7 +267,8 @@ static bool open_store(struct server *s, struct fault *f)
         .key = &app->hash_key,
         .originals_max_bytes = app->conf->originals_max_bytes,
         .resend_ms = app->conf->resend_ms,
-        .symbols_memory = ledger_share_symbols(app->conf->memory),
+        .symbols_memory = ledger_share_symbols(app->conf->memory) - minutes,
+        .minutes_memory = minutes,
         .log = host_log,
         .account = host_account,
         .ctx = app,
@@ -269,12 +278,10 @@ static bool open_store(struct server *s, struct fault *f)
         fault_set(f, E_INTERNAL, "samples: no store is called %s", app->conf->samples);
         return false;
     }
-    if (!choose_shares(app, f))
-        return false;
-    s->host.shares = app->shares;
+    s->host.shares = app->backend->shares && str_starts(str_of(app->conf->shares), STR("sqlite:"));
     app->store = app->sink = app->backend->write->open(&s->host, rest, f);
     app->write = app->backend->write;
-    return app->store && open_spool(s, f);
+    return app->store && open_spool(s, f) && open_shares(s, f);
 }
 
 /* What only TLS listeners need. */

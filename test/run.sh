@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs what `make test` has built: unit tests and fuzz corpora side by side, then the integration tests against the real binary, and
-# those that count and read once more over PostgreSQL.
+# those that count and read once more over PostgreSQL and Redis.
 # The last line is the sum of all. Usage: test/run.sh BUILD
 set -u
 build=$1
@@ -52,12 +52,12 @@ run_pytest() { # NAME ARGUMENTS: adds what it counts
         failed=$((failed + 1)) # it did not even come to an end
     fi
 }
-over_postgres='query retry corpus push folded time pprof_oracle crash'
+over_postgres='query shares retry corpus push folded time pprof_oracle crash'
 if [ -n "$(find test/integration test/live -name 'test_*.py' 2>/dev/null | head -n 1)" ]; then
     run_pytest pytest test
-    echo "over PostgreSQL: $over_postgres"
+    echo "over PostgreSQL and Redis: $over_postgres"
     # shellcheck disable=SC2046 # words are meant
-    FLAMEGATE_SAMPLES=postgres run_pytest pytest-postgres $(printf 'test/integration/test_%s.py ' $over_postgres)
+    FLAMEGATE_SAMPLES=postgres FLAMEGATE_SHARES=redis run_pytest pytest-postgres $(printf 'test/integration/test_%s.py ' $over_postgres)
 fi
 [ $((passed + failed)) -gt 0 ] || failed=1
 printf '%d passed, %d failed' "$passed" "$failed"

@@ -91,7 +91,10 @@ static void act(struct submit *s, struct groups_action *a)
         s->app->write->put(s->app->sink, a->group);
         break;
     case GROUPS_ANSWER:
-        record_free(a->record);
+        if (a->result == PUT_STORED && s->app->share_ops)
+            s->app->share_ops->add(s->app->share_store, a->record, a->attempt);
+        else
+            record_free(a->record);
         s->done(a->owner, a->attempt, a->result);
         break;
     case GROUPS_MARK:

@@ -307,6 +307,12 @@ void gather_head_as(struct json *j, const struct ask *a, const struct gathered *
     else
         json_null(j);
     put_tally(j, a, &g->tally, "profiles", series, g->tally.samples);
+    if (g->minutes.away) {
+        json_key(j, "notes");
+        json_open(j, '[');
+        json_str(j, STR(MINUTES_AWAY));
+        json_close(j, ']');
+    }
     if (g->merged && g->merged->saturated) {
         json_key(j, "saturated");
         json_bool(j, true);

@@ -11,8 +11,8 @@ enum err minutes_open(struct minutes *m, struct ask *a)
     int64_t first = share_minute(a->window.from_ns), last = share_minute(a->window.until_ns - 1);
 
     *m = (struct minutes){.ask = a, .first = first, .first_single = INT64_MAX, .last_single = INT64_MIN};
-    if (!q->shares || !q->backend->shares || a->selector || a->one_profile || !a->params.value[PARAM_SERVICE].len ||
-        last < first || last - first >= MINUTES_MAX)
+    if (!q->shares || a->selector || a->one_profile || !a->params.value[PARAM_SERVICE].len || last < first ||
+        last - first >= MINUTES_MAX)
         return E_OK;
     m->n = (uint32_t)(last - first + 1);
     m->at = NEW(a->arena, struct minute, m->n);
@@ -122,10 +122,13 @@ enum err minutes_read(struct minutes *m, struct str type_id)
 
     if (m->open == 0 || m->last_single < m->first_single)
         return E_OK;
-    enum err e = q->backend->shares->minutes(q->store, q->project, m->ask->params.value[PARAM_SERVICE], type_id,
-                                             m->first_single, m->last_single, on_piece, m, &why);
+    struct share_of of = {q->project, m->ask->params.value[PARAM_SERVICE], type_id};
+    enum err e = q->shares->minutes(q->share_store, &of, m->first_single, m->last_single, on_piece, m, &why);
     if (e == E_OK)
         return settle(m);
+    m->away = e == E_STORE_DOWN && !m->ask->fault.err;
+    if (m->away)
+        return E_OK;
     return m->ask->fault.err ? m->ask->fault.err : fault_set(&m->ask->fault, e, why.text[0] ? "%s" : NULL, why.text);
 }
 

@@ -11,6 +11,9 @@
 #include "codecs/shares.h"
 #include "gateway/query/ask.h"
 
+/* What answers say then. */
+#define MINUTES_AWAY "function shares are away: added up from the profiles"
+
 struct minute {
     uint64_t want; /* sum of share_check over the profiles that count */
     uint32_t profiles;
@@ -37,6 +40,7 @@ struct minutes {
     struct pieces pieces;
     uint32_t open;                     /* minutes with profiles that were not taken */
     int64_t first_single, last_single; /* minutes of profiles that came singly; none: last < first */
+    bool away;                         /* the share store could not be asked: everything is merged */
 };
 
 /* Whether this question can be answered so; at stays NULL if not. */

@@ -5,7 +5,7 @@
 #ifndef GATEWAY_QUERY_QUERY_H
 #define GATEWAY_QUERY_QUERY_H
 
-#include "backends/backend.h"
+#include "backends/shares.h"
 #include "codecs/base.h"
 
 struct query {
@@ -16,11 +16,12 @@ struct query {
     int64_t now_ns;
     const struct backend *backend;
     struct sample_store *store;
-    const struct hash_key *key; /* the store's */
-    bool shares;                /* function shares are kept (backends/shares.h) and may be used */
-    size_t memory_limit;        /* of this query */
-    int64_t deadline_ns;        /* CLOCK_MONOTONIC; past it: 504 */
-    const atomic_bool *cancel;  /* set by the loop when the client has gone or the deadline has passed */
+    const struct hash_key *key;            /* the store's */
+    const struct share_reader_ops *shares; /* NULL: no function shares are kept */
+    struct share_store *share_store;
+    size_t memory_limit;       /* of this query */
+    int64_t deadline_ns;       /* CLOCK_MONOTONIC; past it: 504 */
+    const atomic_bool *cancel; /* set by the loop when the client has gone or the deadline has passed */
 };
 
 struct answer {

@@ -7,6 +7,7 @@ import pytest
 
 from gate import BINARY, Gate
 from postgres import OVER_POSTGRES, Postgres
+from redis import OVER_REDIS, Redis
 
 
 def pytest_configure(config):
@@ -34,15 +35,26 @@ def postgres():
         server.close()
 
 
+@pytest.fixture(scope="session")
+def redis():
+    server = Redis()
+    try:
+        yield server.start()
+    finally:
+        server.close()
+
+
 @pytest.fixture
 def make_gate(tmp_path_factory, request):
     """Makes gateways, started. Call with YAML that replaces or adds settings."""
     made = []
     server = request.getfixturevalue("postgres") if OVER_POSTGRES else None
+    shares_server = request.getfixturevalue("redis") if OVER_REDIS else None
 
-    def make(conf="", start=True, keys=True, samples=None):
+    def make(conf="", start=True, keys=True, samples=None, shares=None):
         samples = samples or (server.create() if server else None)
-        gate = Gate(tmp_path_factory.mktemp("gate"), conf, keys, samples)
+        shares = shares or (shares_server.create() if shares_server else None)
+        gate = Gate(tmp_path_factory.mktemp("gate"), conf, keys, samples, shares)
         made.append(gate)
         return gate.start() if start else gate
 

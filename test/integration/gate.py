@@ -149,9 +149,9 @@ class Wire:
 class Gate:
     """Everything about one gateway under test. start() and stop() may be called many times over the same data."""
 
-    def __init__(self, folder, conf="", keys=True, samples=None):
+    def __init__(self, folder, conf="", keys=True, samples=None, shares=None):
         self.dir = str(folder)
-        self.samples = samples  # the address of another store than the embedded one
+        self.samples, self.shares = samples, shares  # addresses of other stores than the embedded one
         self.conf_file = os.path.join(self.dir, "conf.yaml")
         self.keys_file = os.path.join(self.dir, "keys.yaml")
         self.port_file = os.path.join(self.dir, "ports")
@@ -166,7 +166,7 @@ class Gate:
     def configure(self, conf=""):
         """Base settings, those of `conf` instead where both name one."""
         named = set(re.findall(r"^(\w+):", conf, re.M))
-        base = CONF.format(dir=self.dir) + ('samples: "%s"\n' % self.samples if self.samples else "")
+        base = CONF.format(dir=self.dir) + "".join('%s: "%s"\n' % (k, v) for k, v in (("samples", self.samples), ("shares", self.shares)) if v)
         with open(self.conf_file, "w") as f:
             f.write("".join(line for line in base.splitlines(True) if line.split(":")[0] not in named) + conf)
 

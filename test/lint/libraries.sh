@@ -18,6 +18,7 @@ check 1 'pcre2\.h'
 check 2 'sodium\.h'
 check 1 'xxhash\.h'
 check 1 'libpq-fe\.h'
+check 1 'hiredis/.*'
 check 1 'openssl/ssl\.h'
 check 1 'hiredis/.*'
 # codecs/, auth/ and conf/ know of no loop.
