@@ -1,6 +1,6 @@
 /*
  * What hour compaction has to do over every store that keeps hours (backends/hours.h): a suite beside conformance.c. A
- * store's test includes both and hands over HOURS_TESTS.
+ * store's test includes both and runs hours_tests.
  */
 #include "backends/hours.h"
 #include "backends/day.h"
@@ -305,8 +305,15 @@ static void a_cancelled_hour_stays_dirty(void **state)
 }
 
 #define HOURS_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
-#define HOURS_TESTS                                                                                                    \
-    HOURS_TEST(hours_say_what_profiles_say), HOURS_TEST(what_comes_late_makes_an_hour_dirty),                          \
-        HOURS_TEST(a_late_mark_makes_an_hour_dirty), HOURS_TEST(copies_on_both_sides_of_midnight),                     \
-        HOURS_TEST(what_comes_while_an_hour_is_compacted_is_not_lost), HOURS_TEST(little_memory_makes_more_rows),      \
-        HOURS_TEST(a_cancelled_hour_stays_dirty)
+extern const struct CMUnitTest hours_tests[];
+extern const size_t hours_n_tests;
+const struct CMUnitTest hours_tests[] = {
+    HOURS_TEST(hours_say_what_profiles_say),
+    HOURS_TEST(what_comes_late_makes_an_hour_dirty),
+    HOURS_TEST(a_late_mark_makes_an_hour_dirty),
+    HOURS_TEST(copies_on_both_sides_of_midnight),
+    HOURS_TEST(what_comes_while_an_hour_is_compacted_is_not_lost),
+    HOURS_TEST(little_memory_makes_more_rows),
+    HOURS_TEST(a_cancelled_hour_stays_dirty),
+};
+const size_t hours_n_tests = COUNTOF(hours_tests);
