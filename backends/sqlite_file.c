@@ -189,18 +189,22 @@ struct file *file_open(const char *dir, struct file_key key, enum db_mode mode, 
         e = prepare_write(t, fingerprint, f);
     else if (t->db && db_exec(t->db, "PRAGMA cache_size=-1024") != DB_DONE)
         e = fault_set(f, E_STORE_DOWN, "cannot read a store file: %s", db_error(t->db));
-    if (!t->db || e || check_ours(t, fingerprint, f) || !file_look_raw(t)) {
+    if (!t->db || e || check_ours(t, fingerprint, f) || !file_look(t)) {
         file_close(t);
         return NULL;
     }
     return t;
 }
 
-bool file_look_raw(struct file *t)
+bool file_look(struct file *t)
 {
-    struct db_stmt *q = file_stmt(t, FILE_META);
+    struct db_stmt *q;
+    struct fault f = {0};
     enum db_result r;
 
+    if (!t->has_hours && check_version(t, &f))
+        return false;
+    q = file_stmt(t, FILE_META);
     db_bind_text(q, 1, STR("raw"));
     r = db_step(q);
     t->raw_gone = r == DB_ROW;

@@ -90,8 +90,8 @@ struct file *file_open(const char *dir, struct file_key key, enum db_mode mode, 
 void file_close(struct file *t); /* NULL is fine */
 /* Removes the file and what SQLite keeps beside it. */
 void file_unlink(const char *dir, struct file_key key);
-/* Looks again whether raw_gone. false: cannot be read. */
-bool file_look_raw(struct file *t) MUST_CHECK;
+/* Looks again at what may change while it is open: has_hours, raw_gone. false: cannot be read. */
+bool file_look(struct file *t) MUST_CHECK;
 bool file_name_parse(const char *name, struct file_key *key); /* "c15-2026-11-30.db" */
 
 static inline struct db_stmt *file_stmt(struct file *t, enum file_statement which)

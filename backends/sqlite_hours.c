@@ -75,7 +75,9 @@ static enum err sqlite_due(struct sample_store *s, int64_t last, hour_due due, v
 
         if (!t && why.err != E_NOT_FOUND)
             e = fault_set(f, why.err, "%s", why.text);
-        if (t && t->has_hours)
+        if (t && !file_look(t))
+            e = broken(t, f);
+        else if (t && t->has_hours && !t->raw_gone)
             e = list_file(t, last, (struct str){(const char *)&l.gen, sizeof l.gen}, due, ctx, f);
         if (t)
             catalog_give(s->catalog, t);
@@ -156,9 +158,11 @@ static void write_piece(struct sample_store *s, struct lane_job *j)
     struct write_job *w = (struct write_job *)j;
     struct file *t = catalog_has(s->catalog, w->key) ? sqlite_write_file(s, w->key) : NULL;
     int64_t dirty[] = {w->service, w->hour, w->gen};
+    bool keep = t && t->raw_gone; /* its hours are all there is of their profiles */
 
-    w->ok = t && sqlite_begin(t, w->flush) && (!w->put || put_piece(t, w)) && (!w->show || show(t, w)) &&
-            (!w->drop_dirty || run(t, FILE_DROP_DIRTY, 3, dirty)) && db_exec(t->db, "COMMIT") == DB_DONE;
+    w->ok = t && sqlite_begin(t, w->flush) && (!w->put || keep || put_piece(t, w)) &&
+            (!w->show || keep || show(t, w)) && (!w->drop_dirty || run(t, FILE_DROP_DIRTY, 3, dirty)) &&
+            db_exec(t->db, "COMMIT") == DB_DONE;
     if (t && !w->ok)
         sqlite_give_up(s, t, "hour_failed");
 }

@@ -159,12 +159,13 @@ static enum err look_at_file(struct sample_store *s, const struct file_key *key,
     struct file *t = catalog_take(s->catalog, *key, &why);
     bool ok = true;
 
+    if (t)
+        ok = file_look(t);
     if (!t)
         return why.err == E_NOT_FOUND ? E_OK : fault_set(f, why.err, "%s", why.text);
     if (t->has_hours && any_dirty(t, day, &ok))
         l->ready = false;
     if (key->day == day) {
-        ok = ok && file_look_raw(t);
         l->ready = l->ready && t->has_hours;
         l->begun = l->begun && t->raw_gone;
         if (t->raw_gone && read_limit(t) >= 0)

@@ -338,7 +338,7 @@ static enum err take_files(struct scan *s, int32_t first, int32_t last)
 
         if (t) {
             s->files[s->n_files++] = t;
-            if (!file_look_raw(t))
+            if (!file_look(t))
                 e = scan_broken(s, t);
         } else if (f.err != E_NOT_FOUND)
             e = fault_set(s->f, f.err ? f.err : E_INTERNAL, "%s", f.err ? f.text : "too many files of one day");

@@ -31,10 +31,33 @@ struct timeline {
     struct line *lines;
 };
 
+static enum err count_steps(struct timeline *t)
+{
+    int64_t span = t->ask->window.until_ns - t->ask->window.from_ns;
+    if (span / t->step_ns >= POINTS_MAX)
+        return fault_set(&t->ask->fault, E_BAD_REQUEST, "parameter \"step\": more than %d steps in this window",
+                         POINTS_MAX);
+    t->n_steps = (uint32_t)((span + t->step_ns - 1) / t->step_ns);
+    return E_OK;
+}
+
+/* Steps of our own choice in a long window are whole hours, from the hour on, so that hours can be read. */
+static enum err read_hours(struct timeline *t)
+{
+    struct window *w = &t->ask->window;
+    int64_t span;
+    w->from_ns = hour_of(w->from_ns) * HOUR_NS;
+    span = w->until_ns - w->from_ns;
+    t->step_ns = (span / POINTS_DEFAULT + HOUR_NS - 1) / HOUR_NS * HOUR_NS;
+    return count_steps(t);
+}
+
 static enum err read_step(struct timeline *t)
 {
     struct ask *a = t->ask;
     int64_t span = a->window.until_ns - a->window.from_ns;
+    if (!a->params.given[PARAM_STEP] && !a->one_profile && span > POINTS_DEFAULT * HOUR_NS)
+        return read_hours(t);
     t->step_ns = (span / POINTS_DEFAULT + minute_ns - 1) / minute_ns * minute_ns;
     if (t->step_ns < minute_ns)
         t->step_ns = minute_ns;
@@ -42,10 +65,7 @@ static enum err read_step(struct timeline *t)
         (!window_duration(a->params.value[PARAM_STEP], &t->step_ns) || t->step_ns % minute_ns != 0))
         return fault_set(&a->fault, E_BAD_REQUEST,
                          "parameter \"step\": whole minutes are wanted, like 1m, 15m, 1h, 1d");
-    if (span / t->step_ns >= POINTS_MAX)
-        return fault_set(&a->fault, E_BAD_REQUEST, "parameter \"step\": more than %d steps in this window", POINTS_MAX);
-    t->n_steps = (uint32_t)((span + t->step_ns - 1) / t->step_ns);
-    return E_OK;
+    return count_steps(t);
 }
 
 static enum err find_line(struct timeline *t, struct str value, struct line **out)

@@ -196,10 +196,9 @@ def raw_rows(gate):
 
 @pytest.mark.embedded("looks into the files of the embedded store")
 def test_single_profiles_go_before_their_hours(make_gate):
-    gate = make_gate("retention: { default: 15d, raw: 2d }\n", start=False)
+    gate = make_gate("retention: { default: 15d, raw: 2d }\naccept_window: { past: 2d }\n", start=False)
     days, hours = 5, 3
-    base = base_of(hours) - days * 24 * HOUR
-    base -= max(0, base % (24 * HOUR) + hours * HOUR - 24 * HOUR)  # in one day
+    base = (base_of(hours) - days * 24 * HOUR) // (24 * HOUR) * 24 * HOUR  # from midnight on
     at_clock(gate, days * 86400)
     gate.start()
     fill(gate, base, hours)
@@ -228,6 +227,19 @@ def test_single_profiles_go_before_their_hours(make_gate):
     gate.stop()
     gate.start()
     assert not differences(after, ask(gate, base, hours))
+    # what still comes for such a day counts beside its hours, and takes nothing from them; so does what is beside midnight
+    gate.configure("retention: { default: 15d }\naccept_window: { past: 15d }\n")
+    gate.stop()
+    gate.start()
+    day = base // (24 * HOUR) * 24 * HOUR
+    for late in (base + HOUR + 31 * 60 * S, day + 24 * HOUR + 60 * S, day - 60 * S):
+        assert gate.ingest(shop_profile(5, late).gz(), name="checkout{env=lab,pod=late}", spyName="gospy").status == 200
+    for _ in range(2):
+        around = gate.get("types", service="checkout", from_=iso(day - HOUR), until_=iso(day + 25 * HOUR))
+        assert around["profiles"] == 2 * 2 * 5 * hours + 3
+        gate.process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+    assert gate.count("flamegate_hours_compacted_total", outcome="failed") == 0
 
 
 def test_retention_follows_a_reload(make_gate):
@@ -244,6 +256,27 @@ def test_retention_follows_a_reload(make_gate):
         found = {os.path.basename(p).split("-")[0] for p in glob.glob(os.path.join(gate.dir, "data", "samples", "*.db"))}
         assert found == {"c15", "c7", "c30"}
     assert gate.get("overview", service="one")["profiles"] == 2
+
+
+@pytest.mark.embedded("makes a file of the embedded store one of its first version")
+def test_files_of_the_first_version(make_gate):
+    """They are read as they are, and get hours once they are written to."""
+    gate = make_gate()
+    hours, base = 2, base_of(2)
+    fill(gate, base, hours)
+    before = ask(gate, base, hours)
+    gate.stop()
+    for path in glob.glob(os.path.join(gate.dir, "data", "samples", "*.db")):
+        db = sqlite3.connect(path)
+        db.executescript("DROP TABLE dirty; DROP TABLE hour; DROP TABLE hour_body; UPDATE meta SET value = '1' WHERE key = 'version'")
+        db.close()
+    gate.start()
+    assert not differences(before, ask(gate, base, hours))
+    for h in range(hours + 2):  # whichever days these hours are in
+        assert gate.ingest(shop_profile(1, base + h * HOUR).gz(), name="wakes").status == 200
+    before = ask(gate, base, hours)
+    compacted(gate)
+    assert not differences(before, ask(gate, base, hours))
 
 
 def test_killed_at_any_point(make_gate):
