@@ -28,8 +28,10 @@ bool spool_file_room(struct buf *b, size_t n)
     if (b->cap < n) {
         char *p = realloc(b->p, n);
 
-        if (!p)
+        if (!p) {
+            errno = ENOMEM;
             return false;
+        }
         b->p = p;
         b->cap = n;
     }

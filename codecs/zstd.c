@@ -46,6 +46,7 @@ bool zstd_unpack(struct str in, size_t max, struct buf *out)
     if (ZSTD_findFrameCompressedSize(in.p, in.len) != in.len || !room(out, (size_t)size + 1))
         return false;
     size_t n = ZSTD_decompress(out->p + out->len, (size_t)size, in.p, in.len);
+    out->failed |= ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation;
     if (ZSTD_isError(n) || n != size)
         return false;
     out->len += n;

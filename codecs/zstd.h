@@ -8,8 +8,8 @@
 
 /* Appends one frame to out. false: no memory (out is then as `failed` says, or as long as it was). */
 bool zstd_pack(struct str in, int level, struct buf *out) MUST_CHECK;
-/* Appends the content of exactly one frame that declares its size, at most `max` bytes. false: not one, or no memory.
- */
+/* Appends the content of exactly one frame that declares its size, at most `max` bytes. false: not one, or no memory:
+ * out->failed. */
 bool zstd_unpack(struct str in, size_t max, struct buf *out) MUST_CHECK;
 
 /* Streaming: several frames in a row are one content. Nothing is allocated from declared sizes but the window, capped
