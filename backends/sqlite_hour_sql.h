@@ -44,6 +44,8 @@
     X(LAST_PROFILE, "SELECT coalesce(max(id), 0) FROM profile")                                                        \
     X(DROP_BODIES, "DELETE FROM body WHERE id IN (SELECT id FROM profile WHERE id <= ?1 ORDER BY id LIMIT ?2)")        \
     X(DROP_PROFILES, "DELETE FROM profile WHERE id IN (SELECT id FROM profile WHERE id <= ?1 ORDER BY id LIMIT ?2)")   \
+    X(FREE_PAGES, "SELECT freelist_count FROM pragma_freelist_count, pragma_auto_vacuum"                               \
+                  " WHERE auto_vacuum = 2 AND freelist_count > 0")                                                     \
     X(DROP_SHARES, "DELETE FROM share WHERE rowid IN (SELECT rowid FROM share LIMIT ?1)")
 
 #endif

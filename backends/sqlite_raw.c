@@ -123,7 +123,17 @@ static bool run(struct file *t, enum file_statement which, int64_t a, int64_t b)
     return ok;
 }
 
-/* Some rows of one file; none left: done. */
+/* What the file system can have back; files of the first version keep what they have. */
+static bool has_free_pages(struct file *t)
+{
+    struct db_stmt *q = file_stmt(t, FILE_FREE_PAGES);
+    bool has = db_step(q) == DB_ROW;
+
+    db_reset(q);
+    return has;
+}
+
+/* Some rows of one file, and their pages; none left: done. */
 static void drop_rows(struct sample_store *s, struct lane_job *j)
 {
     struct drop_job *d = (struct drop_job *)j;
@@ -138,10 +148,10 @@ static void drop_rows(struct sample_store *s, struct lane_job *j)
             run(t, FILE_DROP_PROFILES, limit, DROP_ROWS);
     if (d->ok && !db_changed(t->db)) {
         d->ok = run(t, FILE_DROP_SHARES, DROP_SHARES, 0);
-        if (d->ok && !db_changed(t->db))
+        if (d->ok && !db_changed(t->db) && !has_free_pages(t))
             d->ok = put_meta(t, STR("done")) == DB_DONE;
     }
-    d->ok = d->ok && db_exec(t->db, "COMMIT; PRAGMA incremental_vacuum(512)") == DB_DONE;
+    d->ok = d->ok && db_exec(t->db, "COMMIT; PRAGMA incremental_vacuum(1024)") == DB_DONE;
     if (!d->ok)
         sqlite_give_up(s, t, "raw_failed");
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # One table: what an upload costs, stage by stage and as a whole, beside what this machine needs at least for the same bytes.
 # Medians of several rounds in which all contenders take turns, so that what else the machine does hits all of them alike.
-# usage: run.sh [parts] [costs] [durable] [lag] [idle] [slow] [ready] [deployment]; all of them without arguments. BENCH_QUICK=1: one short round.
+# usage: run.sh [parts] [costs] [durable] [lag] [idle] [slow] [ready] [hours] [deployment]; all of them without arguments. BENCH_QUICK=1: one short round.
 # Writes to build/bench only; talks to 127.0.0.1 only; every load ends by itself.
 set -eu
 cd "$(dirname "$0")/.."
@@ -208,6 +208,9 @@ ready() {
 }
 
 # PostgreSQL and Redis behind it: prints its own table.
+# A day of one service, as profiles and as hours: prints its own table.
+hours() { $python bench/hours.py $out "$gate"; }
+
 deployment() { $python bench/deployment.py $out "$gate"; }
 
 # The parts on their own: decoding stage by stage, and the store without HTTP in front of it.
@@ -226,10 +229,10 @@ build
 : >$results
 rm -f $out/lag-*
 [ -x "$gate" ] || { echo "bench: $gate is missing: make all"; exit 1; }
-for section in ${*:-parts costs durable lag idle slow ready deployment}; do
+for section in ${*:-parts costs durable lag idle slow ready hours deployment}; do
     case $section in
     lag) lag null; lag sqlite ;;
-    parts | costs | durable | idle | slow | ready | deployment) $section ;;
+    parts | costs | durable | idle | slow | ready | hours | deployment) $section ;;
     *) echo "bench: no section $section"; exit 2 ;;
     esac
 done

@@ -186,6 +186,22 @@ def at_clock(gate, offset_s):
     gate.wrapper = ["env", "LD_PRELOAD=" + library[0], "FAKETIME=-%d" % offset_s, "FAKETIME_DONT_FAKE_MONOTONIC=1"] if offset_s else []
 
 
+def ask_file(gate, base, question):
+    path = glob.glob(os.path.join(gate.dir, "data", "samples", "c*-%s.db" % iso(base)[:10]))[0]
+    db = sqlite3.connect(path)
+    row = db.execute(question).fetchone()
+    db.close()
+    return row and row[0]
+
+
+def meta(gate, base, key):
+    return ask_file(gate, base, "SELECT value FROM meta WHERE key = '%s'" % key)
+
+
+def free_pages(gate, base):
+    return ask_file(gate, base, "PRAGMA freelist_count")
+
+
 def raw_rows(gate):
     rows = 0
     for path in glob.glob(os.path.join(gate.dir, "data", "samples", "*.db")):
@@ -213,6 +229,8 @@ def test_single_profiles_go_before_their_hours(make_gate):
     at_clock(gate, 0)
     gate.start()
     gate.until(lambda: raw_rows(gate), 0, within=20)
+    gate.until(lambda: meta(gate, base, "raw"), "done", within=20)
+    assert free_pages(gate, base) == 0  # the disk has its space back
     after = ask(gate, base, hours)
     wrong = differences(of_hours(before, whole), of_hours(after, whole))
     assert not wrong, sorted(wrong)
