@@ -83,7 +83,7 @@ class Proxy:
 class Cluster:
     """make_gate makes the replicas. What the corpus says of its time is too old for them, so that profiles have the time of their arrival. Their addresses stay the same over restarts, as the proxy wants it."""
 
-    def __init__(self, make_gate, folder, samples, replicas=2, conf="", prepare=None, errors=("store=",)):
+    def __init__(self, make_gate, folder, samples, shares=None, replicas=2, conf="", prepare=None, errors=("store=",)):
         self.gates = []
         with socket.socket() as a, socket.socket() as b:
             a.bind(("127.0.0.1", 0))
@@ -92,7 +92,7 @@ class Cluster:
         for i in range(replicas):
             first = self.gates[0] if i else None
             text = "listen: 127.0.0.1:%d\nmemory: %dB\naccept_window: { past: 10m }\n%s" % (ports[i] if i < 2 else 0, MEMORY, conf)
-            gate = make_gate(text, start=False, keys=first is None, samples=samples)
+            gate = make_gate(text, start=False, keys=first is None, samples=samples, shares=shares)
             if first:
                 os.makedirs(os.path.join(gate.dir, "data"))
                 shutil.copy(os.path.join(first.dir, "data", "hash.key"), os.path.join(gate.dir, "data", "hash.key"))

@@ -14,9 +14,11 @@ import time
 import pytest
 
 from bodies import Pprof, push
-from cluster import Cluster, Load, ask
+from cluster import SERVICES, Cluster, Load, ask
 from gate import PROTO, PUSH, basic
 from postgres import Postgres
+from redis import Redis
+from test_shares import both
 
 PAIRS = os.environ.get("FLAMEGATE_TORTURE") == "pairs"
 
@@ -25,12 +27,13 @@ class Deployment:
     """What the faults below work on."""
 
     def __init__(self, make_gate, folder, prepare=None):
-        self.postgres = Postgres().start()
-        self.cluster = Cluster(make_gate, folder, self.postgres.create(), prepare=prepare, errors=("store=", "store is away"))
+        self.postgres, self.redis = Postgres().start(), Redis().start()
+        self.cluster = Cluster(make_gate, folder, self.postgres.create(), self.redis.create(), prepare=prepare, errors=("store=", "store is away"))
 
     def close(self):
         self.cluster.close()
         self.postgres.close()
+        self.redis.close()
 
 
 @pytest.fixture
@@ -82,8 +85,30 @@ def fails_over(d):
     first.close()
 
 
-FAULTS = [kill_replica, database_crashes, database_stands_still, connections_are_cut, fails_over]
+def shares_crash(d):
+    """Redis keeps nothing over a restart."""
+    d.redis.kill()
+    time.sleep(1)
+    d.redis.start()
+
+
+def shares_are_emptied(d):
+    d.redis.ask("FLUSHALL")
+    time.sleep(1)
+    d.redis.ask("FLUSHALL")
+
+
+FAULTS = [kill_replica, database_crashes, database_stands_still, connections_are_cut, fails_over, shares_crash, shares_are_emptied]
 CASES = [pair for pair in itertools.combinations(FAULTS, 2)] if PAIRS else [(f,) for f in FAULTS]
+
+
+def shares_agree(cluster):
+    """Both replicas answer from Redis what the profiles add up to; the minutes before the last one are there again."""
+    for gate in cluster.gates:
+        gate.until(lambda: gate.count("flamegate_share_store_healthy"), 1, 10)
+        for i in range(SERVICES):
+            for t in gate.get("types", service="svc%d" % i, from_="now-2h")["types"]:
+                assert both(gate, service="svc%d" % i, type=t["id"], from_="now-2h")["total"] == t["total"]
 
 
 @pytest.mark.parametrize("faults", CASES, ids=lambda fs: "+".join(f.__name__ for f in fs))
@@ -96,6 +121,7 @@ def test_exact_after(deployment, faults):
         deployment.cluster.until_ready()
         time.sleep(1)
     deployment.cluster.check(load)
+    shares_agree(deployment.cluster)
     print("%d uploads, answers %s" % (len(load.sent), load.statuses))
 
 
