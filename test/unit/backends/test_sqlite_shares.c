@@ -27,10 +27,11 @@ static enum err keep(void *ctx, int64_t minute, struct str packed)
 
 static void read_minutes(struct world *w, struct minutes *m, const char *type)
 {
+    const struct share_of of = {STR("p"), STR("s"), str_of(type)};
     struct fault f = {0};
 
     m->n = 0;
-    assert_int_equal(w->backend->shares->minutes(w->store, STR("p"), STR("s"), str_of(type), share_minute(NOON),
+    assert_int_equal(w->backend->shares->minutes((struct share_store *)w->store, &of, share_minute(NOON),
                                                  share_minute(NOON) + 60, keep, m, &f),
                      E_OK);
 }
