@@ -16,7 +16,7 @@ from test_live import once, run
 CHART = os.path.join(ROOT, "conf", "helm", "flamegate")
 VALIDATE = "1.37.0"
 VERSIONS = ("1.29", "1.37")
-REPLICAS = {"store": "postgres", "existingSecret": "all"}
+REPLICAS = {"store": "postgres", "existingSecret": "all", "redis": {"enabled": True}}
 VALUES = {
     "as it comes": {},
     "with a secret": {"existingSecret": "keys"},
@@ -85,7 +85,7 @@ def kubernetes(all_documents):
     """What the schemas say against them. Custom resources have none there."""
     folder = once("kubernetes-validate-" + VALIDATE, lambda folder: (
         run([sys.executable, "-m", "venv", folder]),
-        run([folder + "/bin/pip", "install", "-q", "--disable-pip-version-check", "kubernetes-validate==" + VALIDATE])))
+        run([folder + "/bin/pip", "install", "-q", "--disable-pip-version-check", "kubernetes-validate==" + VALIDATE, "typing_extensions==4.12.2"])))
     mine = [(n, d) for n, d in all_documents if d["kind"] != "ServiceMonitor"]
     script = "import json\nDOCUMENTS = json.loads(%r)\n" % json.dumps(mine) + CHECK
     return run([folder + "/bin/python", "-", *VERSIONS], input=script)
@@ -159,6 +159,7 @@ def test_the_binary_takes_the_configuration(rendered, tmp_path):
     for name in rendered:
         text = one(rendered, name, "ConfigMap")["data"]["flamegate.yaml"]
         (tmp_path / "samples").write_text("postgres://flamegate@db/flamegate")
+        (tmp_path / "shares").write_text("redis://redis")
         (tmp_path / "hash.key").write_text("a made-up key of more than thirty-two bytes\n")
         file = tmp_path / "flamegate.yaml"
         file.write_text(text.replace("/run/secrets/flamegate", str(tmp_path)))

@@ -33,7 +33,7 @@ def read(path):
 
 def good_config(text, tmp_path):
     """check-config of a configuration that names files of a container: they are here in tmp_path."""
-    for name, content in (("samples", "postgres://user:password@host/database\n"), ("hash.key", "0123456789abcdef" * 4), ("keys.yaml", "")):
+    for name, content in (("samples", "postgres://user:password@host/database\n"), ("shares", "redis://user:password@host\n"), ("hash.key", "0123456789abcdef" * 4), ("keys.yaml", "")):
         (tmp_path / name).write_text(content)
     file = tmp_path / "flamegate.yaml"
     file.write_text(text.replace(SECRETS, str(tmp_path)).replace("/data", str(tmp_path / "data")))
@@ -365,7 +365,7 @@ def chart_config(chosen):
     """The define of flamegate.yaml with these values: the if, else, with and toYaml that it uses, and nothing more."""
     text = re.search(r'\{\{- define "flamegate.config" -\}\}\n(.*?)\n\{\{- end \}\}\n\n', templates()["_helpers.tpl"], re.S).group(1)
     true = {"if .Values.existingSecret": bool(chosen["existingSecret"]), 'if eq .Values.store "postgres"': chosen["store"] == "postgres",
-            "with .Values.config": bool(chosen["config"])}
+            "if .Values.redis.enabled": chosen["redis"]["enabled"], "with .Values.config": bool(chosen["config"])}
     out, taken = [], []
     for line in text.split("\n"):
         action = re.fullmatch(r"\{\{-? (.*) \}\}", line)
@@ -382,11 +382,11 @@ def chart_config(chosen):
     return "\n".join(out) + "\n"
 
 
-@pytest.mark.parametrize("change", [{}, {"existingSecret": "keys"}, {"store": "postgres", "existingSecret": "all"}, {"config": {}}])
+@pytest.mark.parametrize("change", [{}, {"existingSecret": "keys"}, {"store": "postgres", "existingSecret": "all"}, {"store": "postgres", "existingSecret": "all", "redis": {"enabled": True}}, {"config": {}}])
 def test_chart_configuration(change, tmp_path):
     chosen = {**copy.deepcopy(values()), **change}
     config = good_config(chart_config(chosen), tmp_path)
-    assert ("samples_file" in config) == (chosen["store"] == "postgres")
+    assert ("samples_file" in config) == (chosen["store"] == "postgres") and ("shares_file" in config) == chosen["redis"]["enabled"]
     assert chosen["terminationGracePeriodSeconds"] > stopping(config) + 5
     assert mebibytes(chosen["resources"]["limits"]["memory"]) > 2 * mebibytes(config.get("memory", "256MiB"))
 

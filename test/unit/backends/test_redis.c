@@ -85,12 +85,13 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    char command[128];
+    char socket[96];
 
     (void)state;
     kill_server();
-    snprintf(command, sizeof command, "rm -rf %s", w.dir);
-    return system(command);
+    snprintf(socket, sizeof socket, "%s/socket", w.dir);
+    unlink(socket);
+    return rmdir(w.dir);
 }
 
 static int set_up_case(void **state)

@@ -45,6 +45,9 @@ keys_file: /data/keys.yaml
 {{- if eq .Values.store "postgres" }}
 hash_key_file: /run/secrets/flamegate/hash.key
 samples_file: /run/secrets/flamegate/samples
+{{- if .Values.redis.enabled }}
+shares_file: /run/secrets/flamegate/shares
+{{- end }}
 {{- else }}
 hash_key_file: /data/hash.key
 samples: "sqlite:"
