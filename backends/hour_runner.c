@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "backends/day.h"
+#include "backends/hour_shares.h"
 
 enum { NICE = 10, LIST_MAX = 65536, PATIENCE = 10 };
 static const uint64_t PASS_NS = 60 * UINT64_C(1000000000), STEP_NS = 50 * UINT64_C(1000000);
@@ -24,7 +25,7 @@ struct hour_runner {
     const struct backend *backend;
     struct sample_store *store;
     const struct store_host *host;
-    size_t memory;
+    struct hour_options options;
     uv_thread_t thread;
     uv_mutex_t lock; /* of stats, stop and the waiting */
     uv_cond_t wake;
@@ -133,6 +134,20 @@ static int compare_todos(const void *pa, const void *pb)
     return c ? c : str_cmp(a->service, b->service);
 }
 
+/* Readers do without, by merging the hour, so a failure does not matter much. */
+static void share(struct hour_runner *r, const struct hour_todo *t)
+{
+    struct fault f = {0};
+
+    if (!r->options.share_ops ||
+        !hour_shares_put(r->backend, r->store, r->host->key, t, r->options.share_ops, r->options.share_store, &f))
+        return;
+    say(r, 2, "hour_not_shared", t, f.text);
+    uv_mutex_lock(&r->lock);
+    r->stats.unshared++;
+    uv_mutex_unlock(&r->lock);
+}
+
 static void count(struct hour_runner *r, bool ok, const struct hour_result *done, uint64_t pending)
 {
     uv_mutex_lock(&r->lock);
@@ -155,12 +170,14 @@ static bool compact(struct hour_runner *r, const struct hour_todo *t, uint64_t p
     struct fault f = {0};
     enum err e;
 
-    r->host->account(r->host->ctx, "queries", (int64_t)r->memory);
-    e = hour_compact(r->backend, r->store, r->host->key, t, r->memory, &r->cancel, &done, &f);
-    r->host->account(r->host->ctx, "queries", -(int64_t)r->memory);
+    r->host->account(r->host->ctx, "queries", (int64_t)r->options.memory);
+    e = hour_compact(r->backend, r->store, r->host->key, t, r->options.memory, &r->cancel, &done, &f);
+    r->host->account(r->host->ctx, "queries", -(int64_t)r->options.memory);
     if (e == E_CANCELLED)
         return false;
     count(r, e == E_OK, &done, pending);
+    if (e == E_OK && done.written)
+        share(r, t);
     if (e == E_OK)
         return true;
     say(r, 1, "hour_failed", t, f.text);
@@ -235,7 +252,7 @@ static void run(void *arg)
 }
 
 struct hour_runner *hour_runner_start(const struct backend *b, struct sample_store *s, const struct store_host *h,
-                                      size_t memory, uint32_t raw_days)
+                                      const struct hour_options *o)
 {
     struct hour_runner *r = calloc(1, sizeof *r);
 
@@ -244,9 +261,9 @@ struct hour_runner *hour_runner_start(const struct backend *b, struct sample_sto
     r->backend = b;
     r->store = s;
     r->host = h;
-    r->memory = memory;
+    r->options = *o;
     atomic_init(&r->cancel, false);
-    atomic_init(&r->raw_days, raw_days);
+    atomic_init(&r->raw_days, o->raw_days);
     if (uv_mutex_init(&r->lock)) {
         free(r);
         return NULL;

@@ -10,12 +10,21 @@
 /* Counted since the start; `pending` is of the last look. */
 struct hour_stats {
     uint64_t compacted, failed, pending, rows, profiles, raw_bytes, bytes;
+    uint64_t unshared; /* hours whose shares could not be put */
 };
 
+struct share_store;
+struct share_store_ops;
 struct hour_runner;
-/* The store keeps hours (b->hours). memory: of merges. raw_days: 0: single profiles stay. NULL: no thread. */
+struct hour_options {
+    size_t memory;                           /* of merges */
+    uint32_t raw_days;                       /* 0: single profiles stay */
+    const struct share_store_ops *share_ops; /* gets the shares of each hour; NULL: none stands apart */
+    struct share_store *share_store;
+};
+/* The store keeps hours (b->hours). NULL: no thread. */
 struct hour_runner *hour_runner_start(const struct backend *b, struct sample_store *s, const struct store_host *h,
-                                      size_t memory, uint32_t raw_days) MUST_CHECK;
+                                      const struct hour_options *o) MUST_CHECK;
 /* Waits for the hour under way to stop; before the store is closed. NULL is fine. */
 void hour_runner_stop(struct hour_runner *r);
 /* Looks at once. */

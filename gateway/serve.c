@@ -341,8 +341,13 @@ static bool start_hours(struct app *app)
 
     if (!app->backend->hours)
         return true;
-    app->hours = hour_runner_start(app->backend, app->store, &s->host, ledger_share_queries(app->conf->memory) / 4,
-                                   app->conf->retention_raw_days);
+    struct hour_options o = {
+        .memory = ledger_share_queries(app->conf->memory) / 4,
+        .raw_days = app->conf->retention_raw_days,
+        .share_ops = app->share_ops,
+        .share_store = app->share_store,
+    };
+    app->hours = hour_runner_start(app->backend, app->store, &s->host, &o);
     return app->hours != NULL;
 }
 

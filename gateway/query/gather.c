@@ -78,7 +78,7 @@ static enum err on_profile(void *ctx, const struct seen_profile *p)
 {
     struct gathering *in = ctx;
     struct fault why = {0};
-    enum err e = in->g->minutes.at ? E_OK : note(in, p);
+    enum err e = in->g->minutes.used ? E_OK : note(in, p);
     if (e)
         return e;
     in->keep = p->keep;
@@ -108,10 +108,10 @@ static enum err use_minutes(struct gathering *in)
 {
     struct gathered *g = in->g;
     enum err e = minutes_open(&g->minutes, in->ask);
-    if (e || !g->minutes.at)
+    if (e || !g->minutes.used)
         return e;
     e = scan_profiles(in->ask, &(struct scan_spec){.hours = true, .type = g->type->id, .visit = on_counted, .ctx = in});
-    if (e == E_OK && g->minutes.open && g->minutes.last_single < g->minutes.first_single)
+    if (e == E_OK && g->minutes.open && minutes_none(&g->minutes))
         return count_again(in);
     if (e == E_OK)
         e = minutes_read(&g->minutes, g->type->id);
@@ -124,9 +124,9 @@ static enum err merge_profiles(struct gathering *in, struct str type)
 {
     struct minutes *m = &in->g->minutes;
     struct scan_spec spec = {.bodies = true, .hours = true, .type = type, .visit = on_profile, .ctx = in};
-    if (m->at && m->open == 0)
+    if (m->used && m->open == 0)
         return E_OK;
-    if (m->at) {
+    if (m->used) {
         spec.time_match = minutes_open_at;
         spec.time_ctx = m;
     }
@@ -177,11 +177,11 @@ static enum err load_symbols(struct gathering *in)
     g->symtab = symtab_new();
     struct idset *stacks = stacks_of(g->merged);
     enum err e = g->symtab && stacks ? E_OK : fault_set(&in->ask->fault, E_NO_MEMORY, NULL);
-    if (e == E_OK && !g->minutes.at)
+    if (e == E_OK && !g->minutes.used)
         symtab_want(g->symtab, stacks);
     if (e == E_OK)
         e = read_blocks(in);
-    if (e == E_OK && !g->minutes.at && symtab_lacks(g->symtab))
+    if (e == E_OK && !g->minutes.used && symtab_lacks(g->symtab))
         e = read_blocks(in);
     if (g->symtab)
         symtab_want(g->symtab, NULL);

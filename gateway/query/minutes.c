@@ -1,22 +1,30 @@
 /* Adds up the shares of those minutes that hold just what counts. */
 #include "gateway/query/minutes.h"
 
+#include "backends/hours.h"
 #include "backends/shares.h"
 
 enum { MINUTES_MAX = 100 * 24 * 60, FIRST_SUMS = 1024 };
+
+static bool open_list(struct minute_list *l, struct ask *a, int64_t first, int64_t last)
+{
+    *l = (struct minute_list){.first = first, .n = last - first + 1, .met_first = INT64_MAX, .met_last = INT64_MIN};
+    l->at = NEW(a->arena, struct minute, (size_t)l->n);
+    return l->at != NULL;
+}
 
 enum err minutes_open(struct minutes *m, struct ask *a)
 {
     const struct query *q = a->q;
     int64_t first = share_minute(a->window.from_ns), last = share_minute(a->window.until_ns - 1);
 
-    *m = (struct minutes){.ask = a, .first = first, .first_single = INT64_MAX, .last_single = INT64_MIN};
+    *m = (struct minutes){.ask = a};
     if (!q->shares || a->selector || a->one_profile || !a->params.value[PARAM_SERVICE].len || last < first ||
         last - first >= MINUTES_MAX)
         return E_OK;
-    m->n = (uint32_t)(last - first + 1);
-    m->at = NEW(a->arena, struct minute, m->n);
-    return m->at ? E_OK : ask_no_memory(a);
+    m->used = open_list(&m->minutes, a, first, last) &&
+              open_list(&m->hours, a, hour_of(a->window.from_ns), hour_of(a->window.until_ns - 1));
+    return m->used ? E_OK : ask_no_memory(a);
 }
 
 void minutes_close(struct minutes *m)
@@ -24,28 +32,26 @@ void minutes_close(struct minutes *m)
     idmap_free(&m->functions);
     arena_free(m->pieces.arena);
     m->pieces.arena = NULL;
-    m->at = NULL;
+    m->used = false;
 }
 
-static struct minute *find(const struct minutes *m, int64_t minute)
+static struct minute *find(const struct minute_list *l, int64_t place)
 {
-    return minute >= m->first && minute < m->first + m->n ? &m->at[minute - m->first] : NULL;
+    return place >= l->first && place < l->first + l->n ? &l->at[place - l->first] : NULL;
 }
 
 void minutes_want(struct minutes *m, const struct stored *p)
 {
-    struct minute *at = find(m, share_minute(p->time_ns));
+    struct minute_list *l = p->hour ? &m->hours : &m->minutes;
+    int64_t place = p->hour ? p->hour->hour : share_minute(p->time_ns);
+    struct minute *at = find(l, place);
 
     ASSERT(at != NULL);
-    if (at->profiles++ == 0)
+    if (at->rows++ == 0)
         m->open++;
-    at->hour |= p->hour != NULL;
-    if (!p->hour) {
-        int64_t minute = share_minute(p->time_ns);
-        m->first_single = minute < m->first_single ? minute : m->first_single;
-        m->last_single = minute > m->last_single ? minute : m->last_single;
-    }
-    at->want += share_check(p->attempt.boot, p->attempt.group, p->attempt.place);
+    l->met_first = place < l->met_first ? place : l->met_first;
+    l->met_last = place > l->met_last ? place : l->met_last;
+    at->want += p->hour ? p->hour->check : share_check(p->attempt.boot, p->attempt.group, p->attempt.place);
 }
 
 static enum err add(struct minutes *m, const struct share *s)
@@ -74,14 +80,14 @@ static enum err add(struct minutes *m, const struct share *s)
 static enum err settle(struct minutes *m)
 {
     struct pieces *p = &m->pieces;
-    struct minute *at = p->arena ? find(m, p->minute) : NULL;
+    struct minute *at = p->arena ? find(p->of, p->place) : NULL;
     uint64_t check = 0;
     bool over = false;
     enum err e = E_OK;
 
     for (unsigned i = 0; i < p->n; i++)
         check += p->list[i].check;
-    if (at && at->profiles && !at->hour && !at->taken && check == at->want) {
+    if (at && at->rows && !at->taken && check == at->want) {
         for (unsigned i = 0; i < p->n; i++) {
             for (uint32_t j = 0; e == E_OK && j < p->list[i].n; j++)
                 e = add(m, &p->list[i].rows[j]);
@@ -96,48 +102,83 @@ static enum err settle(struct minutes *m)
 }
 
 /* A piece that is not whole, or one too many, leaves its minute to be merged. */
-static enum err on_piece(void *ctx, int64_t minute, struct str packed)
+static enum err on_piece(struct minutes *m, const struct minute_list *of, int64_t place, struct str packed)
 {
-    struct minutes *m = ctx;
     struct pieces *p = &m->pieces;
     struct fault why = {0};
     enum err e = ask_look(m->ask);
 
-    if (e == E_OK && p->arena && p->minute != minute)
+    if (e == E_OK && p->arena && (p->place != place || p->of != of))
         e = settle(m);
     if (e)
         return e;
     if (!p->arena && !(p->arena = arena_new(m->ask->q->memory_limit / 4)))
         return fault_set(&m->ask->fault, E_NO_MEMORY, NULL);
-    p->minute = minute;
+    p->of = of;
+    p->place = place;
     if (p->n < PIECES_MAX && shares_unpack(packed, p->arena, &p->list[p->n], &why) == E_OK)
         p->n++;
     return E_OK;
 }
 
-enum err minutes_read(struct minutes *m, struct str type_id)
+static enum err on_minute(void *ctx, int64_t minute, struct str packed)
+{
+    struct minutes *m = ctx;
+
+    return on_piece(m, &m->minutes, minute, packed);
+}
+
+static enum err on_hour(void *ctx, int64_t hour, struct str packed)
+{
+    struct minutes *m = ctx;
+
+    return on_piece(m, &m->hours, hour, packed);
+}
+
+static enum err read_list(struct minutes *m, const struct minute_list *l, struct str type_id, struct fault *why)
 {
     const struct query *q = m->ask->q;
-    struct fault why = {0};
-
-    if (m->open == 0 || m->last_single < m->first_single)
-        return E_OK;
     struct share_of of = {q->project, m->ask->params.value[PARAM_SERVICE], type_id};
-    enum err e = q->shares->minutes(q->share_store, &of, m->first_single, m->last_single, on_piece, m, &why);
+    enum err e;
+
+    if (l->met_last < l->met_first || (l == &m->hours && !q->shares->hours))
+        return E_OK;
+    if (l == &m->hours)
+        e = q->shares->hours(q->share_store, &of, l->met_first, l->met_last, on_hour, m, why);
+    else
+        e = q->shares->minutes(q->share_store, &of, l->met_first, l->met_last, on_minute, m, why);
+    return e ? e : settle(m);
+}
+
+enum err minutes_read(struct minutes *m, struct str type_id)
+{
+    struct fault why = {0};
+    enum err e = read_list(m, &m->hours, type_id, &why);
+
     if (e == E_OK)
-        return settle(m);
+        e = read_list(m, &m->minutes, type_id, &why);
+    if (e == E_OK)
+        return E_OK;
     m->away = e == E_STORE_DOWN && !m->ask->fault.err;
     if (m->away)
         return E_OK;
     return m->ask->fault.err ? m->ask->fault.err : fault_set(&m->ask->fault, e, why.text[0] ? "%s" : NULL, why.text);
 }
 
+bool minutes_none(const struct minutes *m)
+{
+    const struct share_reader_ops *r = m->ask->q->shares;
+
+    return m->minutes.met_last < m->minutes.met_first && (m->hours.met_last < m->hours.met_first || !r->hours);
+}
+
+/* An hour of a service comes whole or not at all, so the time tells which of the two it is about. */
 bool minutes_open_at(void *minutes, int64_t time_ns)
 {
     const struct minutes *m = minutes;
-    const struct minute *at = find(m, share_minute(time_ns));
+    const struct minute *at = find(&m->minutes, share_minute(time_ns)), *hour = find(&m->hours, hour_of(time_ns));
 
-    return at && at->profiles && !at->taken;
+    return (at && at->rows && !at->taken) || (hour && hour->rows && !hour->taken);
 }
 
 const struct share *minutes_find(const struct minutes *m, const struct identity *id)

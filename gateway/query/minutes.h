@@ -14,41 +14,48 @@
 /* What answers say then. */
 #define MINUTES_AWAY "function shares are away: added up from the profiles"
 
+/* A minute, or an hour that came as such. */
 struct minute {
     uint64_t want; /* sum of share_check over the profiles that count */
-    uint32_t profiles;
+    uint32_t rows; /* profiles, or rows of the hour; 0: nothing, or (of minutes) their hour came whole */
     bool taken;
-    bool hour; /* the first profile of an hour that is merged whole */
 };
-/* The pieces of one minute as they come. */
+/* A stretch of them, and which of them have rows. */
+struct minute_list {
+    struct minute *at;
+    int64_t first, n;
+    int64_t met_first, met_last; /* none: met_last < met_first */
+};
+/* The pieces of one minute or hour as they come. */
 enum { PIECES_MAX = 32 };
 struct pieces {
-    int64_t minute;
+    const struct minute_list *of;
+    int64_t place;
     struct arena *arena; /* of what follows; NULL: none */
     struct shares list[PIECES_MAX];
     unsigned n;
 };
 struct minutes {
     struct ask *ask;
-    int64_t first;
-    uint32_t n;
-    struct minute *at; /* NULL: not used, everything is merged */
+    bool used; /* else everything is merged */
+    struct minute_list minutes, hours;
     struct idmap functions;
     struct share *sums; /* by place in `functions` */
     uint32_t n_sums, cap_sums;
     int64_t total;
     struct pieces pieces;
-    uint32_t open;                     /* minutes with profiles that were not taken */
-    int64_t first_single, last_single; /* minutes of profiles that came singly; none: last < first */
-    bool away;                         /* the share store could not be asked: everything is merged */
+    uint32_t open; /* minutes and hours with rows that were not taken */
+    bool away;     /* the share store could not be asked: everything is merged */
 };
 
-/* Whether this question can be answered so; at stays NULL if not. */
+/* Whether this question can be answered so; `used` says so. */
 enum err minutes_open(struct minutes *m, struct ask *a) MUST_CHECK;
 void minutes_close(struct minutes *m);
 /* Tells it of a profile that counts; then it reads the shares of a type. */
 void minutes_want(struct minutes *m, const struct stored *p);
 enum err minutes_read(struct minutes *m, struct str type_id) MUST_CHECK;
+/* Whether there is nothing that shares are kept of. */
+bool minutes_none(const struct minutes *m);
 /* Whether profiles of this time have to be merged. For scan_spec. */
 bool minutes_open_at(void *minutes, int64_t time_ns);
 /* The sum of a function, or NULL. */

@@ -270,7 +270,7 @@ enum err stacks_open(struct stacks *s, struct ask *a, const struct gathered *g)
         e = grow_path(s, FIRST_PATH);
     if (e == E_OK)
         e = stacks_walk(s, no_visit, NULL);
-    if (e == E_OK && g->minutes.at && g->symtab)
+    if (e == E_OK && g->minutes.used && g->symtab)
         e = meet_shared(s);
     judge(s);
     return e;
@@ -322,7 +322,7 @@ static enum err charge_shares(struct stacks *s)
 enum err stacks_charge(struct stacks *s)
 {
     enum err e = stacks_walk(s, charge, s);
-    return e || !s->g->minutes.at ? e : charge_shares(s);
+    return e || !s->g->minutes.used ? e : charge_shares(s);
 }
 
 int64_t fn_value(const struct fn *f, enum stack_key key)
