@@ -40,7 +40,7 @@ struct hour_runner {
     uint32_t n, cap;
     struct put_off off[PUT_OFF_MAX];
     uint32_t n_off;
-    uint64_t pass;
+    uint64_t pass, emptied;
 };
 
 static void say(const struct hour_runner *r, int level, const char *event, const struct hour_todo *t, const char *why)
@@ -135,17 +135,18 @@ static int compare_todos(const void *pa, const void *pb)
 }
 
 /* Readers do without, by merging the hour, so a failure does not matter much. */
-static void share(struct hour_runner *r, const struct hour_todo *t)
+static bool share(struct hour_runner *r, const struct hour_todo *t)
 {
+    const struct hour_options *o = &r->options;
     struct fault f = {0};
 
-    if (!r->options.share_ops ||
-        !hour_shares_put(r->backend, r->store, r->host->key, t, r->options.share_ops, r->options.share_store, &f))
-        return;
+    if (!o->share_ops || !hour_shares_put(r->backend, r->store, r->host->key, t, o->share_ops, o->share_store, &f))
+        return true;
     say(r, 2, "hour_not_shared", t, f.text);
     uv_mutex_lock(&r->lock);
     r->stats.unshared++;
     uv_mutex_unlock(&r->lock);
+    return false;
 }
 
 static void count(struct hour_runner *r, bool ok, const struct hour_result *done, uint64_t pending)
@@ -177,7 +178,7 @@ static bool compact(struct hour_runner *r, const struct hour_todo *t, uint64_t p
         return false;
     count(r, e == E_OK, &done, pending);
     if (e == E_OK && done.written)
-        share(r, t);
+        (void)share(r, t);
     if (e == E_OK)
         return true;
     say(r, 1, "hour_failed", t, f.text);
@@ -186,26 +187,58 @@ static bool compact(struct hour_runner *r, const struct hour_todo *t, uint64_t p
     return e != E_STORE_DOWN;
 }
 
-static void compact_due(struct hour_runner *r)
+/* Hours of which the store tells, newest first, each once, into the arena of a pass. last: INT64_MAX: those that are
+ * done; else those that are due. */
+static bool list(struct hour_runner *r, int64_t last)
 {
+    const struct hour_ops *ops = r->backend->hours;
     struct fault f = {0};
-    enum err e;
+    enum err e = E_NO_MEMORY;
+    uint32_t n = 0;
 
     r->todos = NULL;
     r->n = r->cap = 0;
     r->arena = arena_new(LIST_BYTES);
-    e = r->arena ? r->backend->hours->due(r->store, hour_of(day_now_ns() - HOUR_DUE_NS) - 1, on_due, r, &f)
-                 : E_NO_MEMORY;
+    if (r->arena)
+        e = last == INT64_MAX ? ops->done(r->store, on_due, r, &f) : ops->due(r->store, last, on_due, r, &f);
     if (e)
         say(r, 1, "hours_not_listed", &(struct hour_todo){0}, f.text);
     if (r->n)
         qsort(r->todos, r->n, sizeof *r->todos, compare_todos);
+    for (uint32_t i = 0; i < r->n; i++)
+        if (!n || compare_todos(&r->todos[n - 1], &r->todos[i]))
+            r->todos[n++] = r->todos[i];
+    r->n = n;
+    return e == E_OK;
+}
+
+static void compact_due(struct hour_runner *r)
+{
+    (void)list(r, hour_of(day_now_ns() - HOUR_DUE_NS) - 1);
     uv_mutex_lock(&r->lock);
     r->stats.pending = r->n;
     uv_mutex_unlock(&r->lock);
     for (uint32_t i = 0; i < r->n && !atomic_load(&r->cancel); i++)
-        if ((!i || compare_todos(&r->todos[i - 1], &r->todos[i])) && !compact(r, &r->todos[i], r->n - i - 1))
+        if (!compact(r, &r->todos[i], r->n - i - 1))
             break;
+    arena_free(r->arena);
+}
+
+/* A share store that has lost everything gets all hours again. Broken off, it begins anew at the next look. */
+static void share_again(struct hour_runner *r)
+{
+    struct share_stats s = {0};
+    bool ok;
+
+    if (r->options.share_ops)
+        r->options.share_ops->stats(r->options.share_store, &s);
+    if (s.emptied == r->emptied)
+        return;
+    ok = list(r, INT64_MAX);
+    for (uint32_t i = 0; ok && i < r->n; i++)
+        ok = !atomic_load(&r->cancel) && share(r, &r->todos[i]);
+    if (ok)
+        r->emptied = s.emptied;
     arena_free(r->arena);
 }
 
@@ -247,6 +280,7 @@ static void run(void *arg)
         r->pass++;
         clear_off(r);
         compact_due(r);
+        share_again(r);
         drop_raw(r);
     } while (rest(r, PASS_NS));
 }

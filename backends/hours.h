@@ -50,6 +50,8 @@ struct hour_row {
 struct hour_ops {
     /* Every hour up to `last` that has dirty rows. After this call begins, no put may rely on a row that it lists. */
     enum err (*due)(struct sample_store *s, int64_t last, hour_due due, void *ctx, struct fault *f);
+    /* Every hour that has rows; tokens are empty. */
+    enum err (*done)(struct sample_store *s, hour_due each, void *ctx, struct fault *f);
     /*
      * Replaces all hour rows of (project, service, hour), of every class, and deletes exactly the dirty rows of
      * `tokens`: in one transaction, or so that a dirty row stays until all else is there. *written false: one of these

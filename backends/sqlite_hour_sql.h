@@ -28,6 +28,8 @@
     X(EACH_DIRTY,                                                                                                      \
       "SELECT DISTINCT d.hour, d.service, v.project, v.name FROM dirty d JOIN service v ON v.id = d.service"           \
       " WHERE d.hour <= ?1")                                                                                           \
+    X(EACH_HOUR, "SELECT DISTINCT h.hour, h.service, v.project, v.name FROM hour h JOIN service v ON v.id = h.service" \
+                 " WHERE h.hour <= ?1 AND h.dead_ns = 0")                                                              \
     X(PUT_HOUR, "INSERT INTO hour(service, hour, dead_ns, first_ns, boot, grp, place, about)"                          \
                 " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")                                                             \
     X(PUT_HOUR_BODY, "INSERT INTO hour_body(id, body) VALUES(?1, ?2)")                                                 \

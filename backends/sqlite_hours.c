@@ -33,17 +33,26 @@ static enum err broken(const struct file *t, struct fault *f)
     return fault_set(f, E_STORE_DOWN, "the store cannot be read: %s", db_error(t->db));
 }
 
-static enum err list_file(struct file *t, int64_t last, struct str tokens, hour_due due, void *ctx, struct fault *f)
+/* which: EACH_DIRTY or EACH_HOUR. */
+struct listing {
+    enum file_statement which;
+    int64_t last;
+    struct str tokens;
+    hour_due due;
+    void *ctx;
+};
+
+static enum err list_file(struct file *t, const struct listing *l, struct fault *f)
 {
-    struct db_stmt *q = file_stmt(t, FILE_EACH_DIRTY);
+    struct db_stmt *q = file_stmt(t, l->which);
     enum db_result r = DB_DONE;
     enum err e = E_OK;
 
-    db_bind_int(q, 1, last);
+    db_bind_int(q, 1, l->last);
     while (!e && (r = db_step(q)) == DB_ROW) {
         struct hour_todo todo = {
-            .hour = db_int(q, 0), .project = db_bytes(q, 2), .service = db_bytes(q, 3), .tokens = tokens};
-        e = due(ctx, &todo);
+            .hour = db_int(q, 0), .project = db_bytes(q, 2), .service = db_bytes(q, 3), .tokens = l->tokens};
+        e = l->due(l->ctx, &todo);
     }
     db_reset(q);
     return e || r == DB_DONE ? e : broken(t, f);
@@ -58,17 +67,14 @@ static bool new_gen(int64_t *gen)
     return true;
 }
 
-/* A service may be dirty in two files: it is told of twice then, which the driver has to bear. */
-static enum err sqlite_due(struct sample_store *s, int64_t last, hour_due due, void *ctx, struct fault *f)
+static enum err list_files(struct sample_store *s, const struct listing *l, struct fault *f)
 {
-    struct list_job l = {.job.run = begin_listing};
     struct file_key *keys;
     enum err e = E_OK;
     size_t n;
 
-    if (!new_gen(&l.gen) || !catalog_list(s->catalog, INT32_MIN, INT32_MAX, &keys, &n))
+    if (!catalog_list(s->catalog, INT32_MIN, INT32_MAX, &keys, &n))
         return fault_set(f, E_NO_MEMORY, NULL);
-    sqlite_run_job(s, &l.job);
     for (size_t i = 0; !e && i < n; i++) {
         struct fault why = {0};
         struct file *t = catalog_take(s->catalog, keys[i], &why);
@@ -77,13 +83,32 @@ static enum err sqlite_due(struct sample_store *s, int64_t last, hour_due due, v
             e = fault_set(f, why.err, "%s", why.text);
         if (t && !file_look(t))
             e = broken(t, f);
-        else if (t && t->has_hours && !t->raw_gone)
-            e = list_file(t, last, (struct str){(const char *)&l.gen, sizeof l.gen}, due, ctx, f);
+        else if (t && t->has_hours && (l->which != FILE_EACH_DIRTY || !t->raw_gone))
+            e = list_file(t, l, f);
         if (t)
             catalog_give(s->catalog, t);
     }
     free(keys);
     return e;
+}
+
+/* A service may be dirty in two files: it is told of twice then, which the driver has to bear. */
+static enum err sqlite_due(struct sample_store *s, int64_t last, hour_due due, void *ctx, struct fault *f)
+{
+    struct list_job j = {.job.run = begin_listing};
+    struct listing l = {FILE_EACH_DIRTY, last, {(const char *)&j.gen, sizeof j.gen}, due, ctx};
+
+    if (!new_gen(&j.gen))
+        return fault_set(f, E_NO_MEMORY, NULL);
+    sqlite_run_job(s, &j.job);
+    return list_files(s, &l, f);
+}
+
+static enum err sqlite_done(struct sample_store *s, hour_due each, void *ctx, struct fault *f)
+{
+    struct listing l = {FILE_EACH_HOUR, INT64_MAX, {NULL, 0}, each, ctx};
+
+    return list_files(s, &l, f);
 }
 
 /* One piece of one file's rows: put there, but dead as yet; or all of them made alive, and the old ones dead. */
@@ -253,6 +278,7 @@ static enum err sqlite_write_hour(struct sample_store *s, const struct hour_todo
 
 const struct hour_ops sqlite_hour_ops = {
     .due = sqlite_due,
+    .done = sqlite_done,
     .write = sqlite_write_hour,
     .drop_raw = sqlite_drop_raw,
 };

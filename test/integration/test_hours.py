@@ -278,6 +278,47 @@ def test_retention_follows_a_reload(make_gate):
     assert gate.get("overview", service="one")["profiles"] == 2
 
 
+def without_bodies(gate):
+    """Takes the samples of hours and of profiles away by hand: what is answered still needs none of them."""
+    for path in glob.glob(os.path.join(gate.dir, "data", "samples", "*.db")):
+        db = sqlite3.connect(path)
+        db.execute("DELETE FROM body")
+        db.execute("DELETE FROM hour_body")
+        db.commit()
+        db.close()
+
+
+@pytest.mark.embedded("takes rows out of the embedded store")
+def test_shares_of_hours(make_gate, redis):
+    """Compacted hours are in Redis too, and functions come from there alone; a Redis that lost them makes no difference."""
+    gate = make_gate(samples="sqlite:", shares=redis.create())
+    hours, base = 3, base_of(3)
+    fill(gate, base, hours)
+    window = {"from_": iso(base), "until_": iso(base + hours * HOUR)}
+    questions = [(s, t) for s, types in (("checkout", ("cpu", "samples", "alloc_space", "inuse_space")), ("billing", ("cpu",)), ("ebpf", ("cpu",)))
+                 for t in types]
+    before = {q: gate.rows(service=q[0], type=q[1], **window) for q in questions}
+    compacted(gate)
+    after = {q: gate.rows(service=q[0], type=q[1], **window) for q in questions}
+    assert not differences(before, after)
+    number = int(gate.shares.rsplit("/", 1)[1])
+    keys = lambda: sorted(redis.ask("KEYS", "fs:*:h:*", db=number))
+    put = keys()
+    assert len(put) >= hours * len(questions)
+    # a Redis that has lost everything gets its hours again, at the next look
+    redis.ask("FLUSHDB", db=number)
+    assert not differences(before, {q: gate.rows(service=q[0], type=q[1], **window) for q in questions})
+    gate.until(lambda: gate.metrics()["flamegate_share_store_emptied_total"], 1, within=10)
+    gate.process.send_signal(signal.SIGHUP)
+    gate.until(keys, put, within=10)
+    gate.stop()
+    without_bodies(gate)
+    gate.start()
+    alone = {q: gate.rows(service=q[0], type=q[1], **window) for q in questions}
+    assert not differences(before, alone)
+    assert gate.read("flamegraph", service="checkout", **window).status == 503  # it does need them
+
+
 @pytest.mark.embedded("makes a file of the embedded store one of its first version")
 def test_files_of_the_first_version(make_gate):
     """They are read as they are, and get hours once they are written to."""
