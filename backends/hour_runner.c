@@ -282,6 +282,9 @@ static void run(void *arg)
         compact_due(r);
         share_again(r);
         drop_raw(r);
+        uv_mutex_lock(&r->lock);
+        r->stats.looked_s = (uint64_t)(day_now_ns() / 1000000000);
+        uv_mutex_unlock(&r->lock);
     } while (rest(r, PASS_NS));
 }
 

@@ -11,6 +11,7 @@
 struct hour_stats {
     uint64_t compacted, failed, pending, rows, profiles, raw_bytes, bytes;
     uint64_t unshared; /* hours whose shares could not be put */
+    uint64_t looked_s; /* Unix time of the end of the last look; 0: none yet */
 };
 
 struct share_store;

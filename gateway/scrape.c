@@ -41,6 +41,7 @@ static void fill_hours(struct app *app)
     g[M_hours_compacted] = s.compacted;
     g[M_hours_failed] = s.failed;
     g[M_hours_pending] = s.pending;
+    g[M_hours_looked] = s.looked_s;
     g[M_hours_unshared] = s.unshared;
     g[M_hours_profiles] = s.profiles;
     g[M_hours_before] = s.raw_bytes;

@@ -33,7 +33,9 @@ def traced_profile(factor, time_ns):
 
 
 def fill(gate, base, hours):
-    """Services with pods, several types, siblings and repeated content, near and at the edges of hours."""
+    """Services with pods, several types, siblings and repeated content, near and at the edges of hours. Behind the look that comes with the
+    start, so that nothing is compacted until it is told to, within the minute."""
+    gate.until(lambda: gate.metrics()["flamegate_hours_last_look_timestamp_seconds"] > 0, True, within=20)
     for h in range(hours):
         at = base + h * HOUR
         for n, minute in enumerate((0, 3, 29, 57, 59)):
