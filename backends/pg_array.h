@@ -5,7 +5,16 @@
 #include "backends/pg_wire.h"
 
 /* Types by their numbers, which never change. */
-enum pg_type { PG_BOOL = 16, PG_BYTEA = 17, PG_INT8 = 20, PG_INT2 = 21, PG_INT4 = 23, PG_TEXT = 25, PG_DATE = 1082 };
+enum pg_type {
+    PG_BOOL = 16,
+    PG_BYTEA = 17,
+    PG_INT8 = 20,
+    PG_INT2 = 21,
+    PG_INT4 = 23,
+    PG_TEXT = 25,
+    PG_DATE = 1082,
+    PG_UUID = 2950
+};
 
 /* The next parameter of a statement: a single value. */
 void pg_param_int(struct pg_statement *s, enum pg_type type,

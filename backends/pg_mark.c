@@ -4,6 +4,8 @@
  */
 #include <stdlib.h>
 
+#include "backends/day.h"
+#include "backends/hours.h"
 #include "backends/pg_array.h"
 #include "backends/pg_sql.h"
 #include "backends/postgres_store.h"
@@ -41,6 +43,34 @@ static bool append(struct pg_marks *m, const struct pg_mark *mark)
     return true;
 }
 
+void pg_mark_fresh(struct sample_store *s, const struct group *g)
+{
+    int64_t closes = INT64_MAX;
+    size_t at = s->fresh.n++ % PG_FRESH_MAX;
+
+    for (uint16_t i = 0; i < g->n; i++) {
+        bool over = false;
+        int64_t c = pg_hour_closes(hour_of(add_sat(g->records[i]->time_ns, -HOUR_MARGIN_NS, &over)));
+
+        closes = c < closes ? c : closes;
+    }
+    s->fresh.list[at].boot = g->boot;
+    s->fresh.list[at].group = g->id;
+    s->fresh.list[at].closes_ns = closes;
+}
+
+/* INT64_MIN: not known any more. */
+static int64_t closes_of(const struct sample_store *s, const struct group *g)
+{
+    for (size_t i = s->fresh.n; i > 0 && i + PG_FRESH_MAX > s->fresh.n; i--) {
+        size_t at = (i - 1) % PG_FRESH_MAX;
+
+        if (s->fresh.list[at].group == g->id && s->fresh.list[at].boot == g->boot)
+            return s->fresh.list[at].closes_ns;
+    }
+    return INT64_MIN;
+}
+
 void pg_mark_add(struct sample_store *s, const struct group *g, uint64_t told)
 {
     struct pg_mark *waits = find(&s->marks, g);
@@ -49,7 +79,8 @@ void pg_mark_add(struct sample_store *s, const struct group *g, uint64_t told)
                            .boot = g->boot,
                            .group = g->id,
                            .told = told,
-                           .at_ms = uv_now(s->host->loop)};
+                           .at_ms = uv_now(s->host->loop),
+                           .closes_ns = closes_of(s, g)};
 
     if (waits)
         waits->told &= told;
@@ -96,12 +127,38 @@ static size_t run_length(const struct pg_marks *m)
     return n;
 }
 
+/* Of marks that come when their group may have been listed already, the hours are dirty once more. */
+static void fill_dirty(struct pg_batch *b, const struct pg_mark *marks, size_t n)
+{
+    int64_t now = day_now_ns();
+    struct buf *boots, *groups, *days;
+    struct pg_statement *s;
+    uint32_t late = 0;
+
+    for (size_t i = 0; i < n; i++)
+        late += now >= marks[i].closes_ns;
+    if (!late)
+        return;
+    s = pg_batch_add(b, pg_sql[SQL_DIRTY_GROUPS]);
+    boots = pg_param_array(s, PG_INT8, late);
+    groups = pg_param_array(s, PG_INT8, late);
+    days = pg_param_array(s, PG_DATE, late);
+    for (size_t i = 0; i < n; i++) {
+        if (now < marks[i].closes_ns)
+            continue;
+        pg_array_int(boots, PG_INT8, (int64_t)marks[i].boot);
+        pg_array_int(groups, PG_INT8, (int64_t)marks[i].group);
+        pg_array_int(days, PG_DATE, marks[i].day);
+    }
+}
+
 static void fill(struct pg_batch *b, const struct pg_mark *marks, size_t n)
 {
     struct pg_statement *s;
     struct buf *classes, *days, *boots, *groups, *told;
 
     pg_batch_add(b, pg_sql[SQL_HEAD_MARK]);
+    fill_dirty(b, marks, n);
     s = pg_batch_add(b, pg_sql[SQL_PUT_MARK]);
     classes = pg_param_array(s, PG_INT2, (uint32_t)n);
     days = pg_param_array(s, PG_DATE, (uint32_t)n);

@@ -6,9 +6,10 @@
 #include "backends/pg_pack.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "backends/blob.h"
+#include "backends/day.h"
+#include "backends/hours.h"
 #include "backends/known.h"
 #include "backends/pg_array.h"
 #include "backends/pg_sql.h"
@@ -26,13 +27,19 @@ struct item {
     int64_t service, id;
     const struct record *record;
 };
-enum shared_kind { SHARED_SERVICE, SHARED_TYPESET, SHARED_SERIES };
+enum { OPEN_S = 120 };
+enum shared_kind { SHARED_SERVICE, SHARED_TYPESET, SHARED_SERIES, SHARED_DIRTY };
 
 const char *const pg_sql[SQL_COUNT] = {
 #define X(name, text) [SQL_##name] = text,
     PG_STATEMENTS(X)
 #undef X
 };
+
+int64_t pg_hour_closes(int64_t hour)
+{
+    return (hour + 1) * HOUR_NS + OPEN_S * INT64_C(1000000000);
+}
 
 int64_t pg_service_id(const struct store_host *h, struct str project, struct str service)
 {
@@ -100,7 +107,7 @@ void pg_stored_forget_all(struct pg_stored *s)
     uv_mutex_unlock(&s->lock);
 }
 
-static bool wanted(const struct pg_pack *p, uint16_t i)
+bool pg_pack_wants(const struct pg_pack *p, uint16_t i)
 {
     return p->group->results[i] != PUT_BAD;
 }
@@ -143,7 +150,7 @@ static int list_items(const struct pg_pack *p, enum shared_kind kind, const int6
         const struct record *r = p->group->records[i];
         int64_t service = pg_service_id(p->host, r->series.project, r->series.service);
 
-        if (!wanted(p, i))
+        if (!pg_pack_wants(p, i))
             continue;
         items[n++] = (struct item){.service = kind == SHARED_TYPESET ? 0 : service,
                                    .id = kind == SHARED_TYPESET  ? typesets[i]
@@ -242,7 +249,8 @@ static uint32_t symbols_of(const struct pg_pack *p, int64_t service, const struc
     for (uint16_t i = p->from; i < p->from + p->n; i++) {
         const struct record *r = p->group->records[i];
 
-        if (wanted(p, i) && r->symbols && pg_service_id(p->host, r->series.project, r->series.service) == service)
+        if (pg_pack_wants(p, i) && r->symbols &&
+            pg_service_id(p->host, r->series.project, r->series.service) == service)
             list[n++] = r->symbols;
     }
     return n;
@@ -297,122 +305,55 @@ static bool add_symbols(struct pg_pack *p)
     return ok;
 }
 
-/* The columns of profile that differ from row to row, as PUT_PROFILE names them. */
-#define COLUMNS(X)                                                                                                     \
-    X(TIME, INT8)                                                                                                      \
-    X(PLACE, INT2)                                                                                                     \
-    X(SERVICE, INT8)                                                                                                   \
-    X(SERIES, INT8)                                                                                                    \
-    X(CONTENT, BYTEA)                                                                                                  \
-    X(IDENTITY, BOOL)                                                                                                  \
-    X(DURATION, INT8)                                                                                                  \
-    X(SAMPLES, INT8)                                                                                                   \
-    X(TYPESET, INT8)                                                                                                   \
-    X(TOTALS, BYTEA)                                                                                                   \
-    X(PRIMARY, INT2)                                                                                                   \
-    X(FORMAT, TEXT)                                                                                                    \
-    X(TRACE, TEXT)                                                                                                     \
-    X(ORIGINAL, INT8)                                                                                                  \
-    X(BODY, BYTEA)
-enum column {
-#define X(name, type) COLUMN_##name,
-    COLUMNS(X)
-#undef X
-        COLUMN_COUNT
-};
-
-static int64_t number_of(const struct pg_pack *p, const struct record *r, enum column column)
+static struct item dirty_hour(const struct pg_pack *p, const struct record *r, int64_t margin)
 {
-    switch (column) {
-    case COLUMN_TIME:
-        return r->time_ns;
-    case COLUMN_SERVICE:
-        return pg_service_id(p->host, r->series.project, r->series.service);
-    case COLUMN_SERIES:
-        return (int64_t)r->series_id;
-    case COLUMN_IDENTITY:
-        return r->identity;
-    case COLUMN_DURATION:
-        return r->duration_ns;
-    case COLUMN_SAMPLES:
-        return r->n_samples;
-    case COLUMN_PRIMARY:
-        return (int64_t)r->primary;
-    default:
-        return (int64_t)r->original_bytes;
+    bool over = false;
+
+    return (struct item){.service = pg_service_id(p->host, r->series.project, r->series.service),
+                         .id = hour_of(add_sat(r->time_ns, margin, &over))};
+}
+
+/*
+ * The hours that these rows are in or near to. One row of this process is enough for an hour as long as no listing can
+ * have begun (pg_hour_closes); whatever comes later leaves one of its own.
+ */
+static void add_dirty(struct pg_pack *p)
+{
+    struct item items[2 * GROUP_MAX];
+    int64_t now = day_now_ns();
+    int n = 0, kept = 0;
+    struct pg_statement *s;
+    struct buf *b;
+
+    for (uint16_t i = p->from; i < p->from + p->n; i++) {
+        if (!pg_pack_wants(p, i))
+            continue;
+        items[n++] = dirty_hour(p, p->group->records[i], -HOUR_MARGIN_NS);
+        items[n++] = dirty_hour(p, p->group->records[i], HOUR_MARGIN_NS);
     }
-}
+    qsort(items, (size_t)n, sizeof *items, order_item);
+    for (int i = 0; i < n; i++) {
+        int64_t key[] = {SHARED_DIRTY, items[i].service, items[i].id};
+        uint64_t id = hash64(p->host->key, key, sizeof key);
+        bool open = now < pg_hour_closes(items[i].id);
 
-static struct str bytes_of(const struct record *r, enum column column)
-{
-    switch (column) {
-    case COLUMN_CONTENT:
-        return (struct str){(const char *)&r->content_id, sizeof r->content_id};
-    case COLUMN_FORMAT:
-        return r->format;
-    case COLUMN_TRACE:
-        return r->trace_id;
-    default:
-        return r->body;
+        if (kept && order_item(&items[kept - 1], &items[i]) == 0)
+            continue;
+        if (open && p->stored->shared && idset_has(p->stored->shared, id))
+            continue;
+        if (open)
+            p->shared[p->n_shared++] = id;
+        items[kept++] = items[i];
     }
-}
-
-static void add_totals(struct buf *b, const struct record *r)
-{
-    struct buf totals = {0};
-
-    blob_totals(&totals, r->types, r->n_types);
-    b->failed |= totals.failed;
-    pg_array_bytes(b, buf_view(&totals));
-    buf_free(&totals);
-}
-
-static void add_value(const struct pg_pack *p, struct buf *b, enum column column, enum pg_type type, uint16_t i,
-                      const int64_t typesets[GROUP_MAX])
-{
-    const struct record *r = p->group->records[i];
-
-    if (column == COLUMN_PLACE || column == COLUMN_TYPESET)
-        pg_array_int(b, type, column == COLUMN_PLACE ? i : typesets[i]);
-    else if (column == COLUMN_TOTALS)
-        add_totals(b, r);
-    else if (type == PG_BYTEA || type == PG_TEXT)
-        pg_array_bytes(b, bytes_of(r, column));
-    else
-        pg_array_int(b, type, number_of(p, r, column));
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static void add_profiles(struct pg_pack *p, const int64_t typesets[GROUP_MAX])
-{
-    static const enum pg_type types[COLUMN_COUNT] = {
-#define X(name, type) PG_##type,
-        COLUMNS(X)
-#undef X
-    };
-    struct pg_statement *s = pg_batch_add(&p->batch, pg_sql[SQL_PUT_PROFILE]);
-    uint32_t n = 0;
-
-    for (uint16_t i = p->from; i < p->from + p->n; i++)
-        n += wanted(p, i);
-    pg_param_int(s, PG_INT2, p->group->class_days);
-    pg_param_int(s, PG_INT8, (int64_t)p->group->boot);
-    pg_param_int(s, PG_INT8, (int64_t)p->group->id);
-    pg_param_int(s, PG_INT8, now_ns());
-    for (int column = 0; column < COLUMN_COUNT; column++) {
-        struct buf *b = pg_param_array(s, types[column], n);
-
-        for (uint16_t i = p->from; i < p->from + p->n; i++)
-            if (wanted(p, i))
-                add_value(p, b, (enum column)column, types[column], i, typesets);
-    }
+    if (!kept)
+        return;
+    s = pg_batch_add(&p->batch, pg_sql[SQL_PUT_DIRTY]);
+    b = pg_param_array(s, PG_INT8, (uint32_t)kept);
+    for (int i = 0; i < kept; i++)
+        pg_array_int(b, PG_INT8, items[i].service);
+    b = pg_param_array(s, PG_INT8, (uint32_t)kept);
+    for (int i = 0; i < kept; i++)
+        pg_array_int(b, PG_INT8, items[i].id);
 }
 
 /* The id of a record's set of types. false: no memory. */
@@ -445,7 +386,8 @@ void pg_pack_run(struct pg_job *j)
     add_typesets(p, typesets);
     add_series(p);
     p->ok = p->ok && add_symbols(p);
-    add_profiles(p, typesets);
+    add_dirty(p);
+    pg_pack_profiles(p, typesets);
     p->ok = p->ok && !pg_batch_failed(&p->batch);
     uv_mutex_unlock(&p->stored->lock);
 }

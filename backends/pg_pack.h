@@ -32,13 +32,20 @@ struct pg_pack {
     bool ok; /* false: no memory */
     /* Known after the commit. */
     int64_t services[GROUP_MAX]; /* with new symbols */
-    uint64_t shared[3 * GROUP_MAX];
+    uint64_t shared[5 * GROUP_MAX];
     int n_services, n_shared;
 };
 /* job.run: fills the batch. */
 void pg_pack_run(struct pg_job *j);
 /* job.run, after the commit: all of it is known from now on. */
 void pg_pack_learn(struct pg_job *j);
+
+bool pg_pack_wants(const struct pg_pack *p, uint16_t i); /* whether that row goes along */
+/* pg_profiles.c: the statement that puts the profiles. */
+void pg_pack_profiles(struct pg_pack *p, const int64_t typesets[GROUP_MAX]);
+
+/* An hour is listed for compaction long after this moment (HOUR_DUE_NS), by whatever replica's clock. */
+int64_t pg_hour_closes(int64_t hour);
 
 int64_t pg_service_id(const struct store_host *h, struct str project, struct str service);
 

@@ -97,6 +97,7 @@ void pg_put_start(struct sample_store *s, struct group *g)
         g->results[i] = fits ? PUT_AGAIN : PUT_BAD;
         good += fits;
     }
+    pg_mark_fresh(s, g);
     if (good)
         push_range(&s->put, 0, g->n);
 }
@@ -136,7 +137,7 @@ static void commit_range(struct sample_store *s)
         if (p->group->results[i] != PUT_BAD)
             p->group->results[i] = PUT_STORED;
     s->failed_ms = 0;
-    pg_resend_keep(s, &p->pack.batch, p->group->class_days, p->group->day);
+    pg_resend_keep(s, &p->pack.batch, p->group);
     if (!p->pack.n_services && !p->pack.n_shared) {
         next_range(p);
         return;

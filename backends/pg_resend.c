@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "backends/pg_array.h"
 #include "backends/pg_sql.h"
 #include "backends/postgres_store.h"
 
@@ -16,6 +17,7 @@ struct pg_kept {
     size_t bytes;
     int32_t day;
     uint16_t class_days;
+    uint64_t boot, group;
     int n;
     char data[];
 };
@@ -59,6 +61,16 @@ static void write_batch(char *at, const struct pg_batch *b)
     }
 }
 
+/* By now its hours may have been compacted without it. */
+static void add_dirty(const struct pg_kept *k, struct pg_batch *b)
+{
+    struct pg_statement *s = pg_batch_add(b, pg_sql[SQL_DIRTY_GROUPS]);
+
+    pg_array_int(pg_param_array(s, PG_INT8, 1), PG_INT8, (int64_t)k->boot);
+    pg_array_int(pg_param_array(s, PG_INT8, 1), PG_INT8, (int64_t)k->group);
+    pg_array_int(pg_param_array(s, PG_DATE, 1), PG_DATE, k->day);
+}
+
 static void read_batch(const struct pg_kept *k, struct pg_batch *b)
 {
     const char *at = k->data;
@@ -74,6 +86,7 @@ static void read_batch(const struct pg_kept *k, struct pg_batch *b)
             at += head.lengths[j];
         }
     }
+    add_dirty(k, b);
 }
 
 static void drop_first(struct sample_store *s)
@@ -99,7 +112,7 @@ static bool may_drop(const struct pg_resend *r)
     return r->first && !(r->sent && r->first == r->next);
 }
 
-void pg_resend_keep(struct sample_store *s, const struct pg_batch *b, uint16_t class_days, int32_t day)
+void pg_resend_keep(struct sample_store *s, const struct pg_batch *b, const struct group *g)
 {
     struct pg_resend *r = &s->resend;
     uint64_t now = uv_now(s->host->loop);
@@ -114,7 +127,13 @@ void pg_resend_keep(struct sample_store *s, const struct pg_batch *b, uint16_t c
     }
     for (; may_drop(r) && r->bytes + bytes > max; r->dropped++)
         drop_first(s);
-    *k = (struct pg_kept){.at_ms = now, .bytes = bytes, .day = day, .class_days = class_days, .n = b->n};
+    *k = (struct pg_kept){.at_ms = now,
+                          .bytes = bytes,
+                          .day = g->day,
+                          .class_days = g->class_days,
+                          .boot = g->boot,
+                          .group = g->id,
+                          .n = b->n};
     write_batch(k->data, b);
     if (r->last)
         r->last->next = k;

@@ -10,6 +10,7 @@
 #ifndef BACKENDS_PG_RESEND_H
 #define BACKENDS_PG_RESEND_H
 
+#include "backends/backend.h"
 #include "backends/pg_link.h"
 
 struct sample_store;
@@ -27,8 +28,8 @@ struct pg_resend {
     struct pg_batch batch;
 };
 
-/* A put of this day has been committed. Without memory it is not kept. */
-void pg_resend_keep(struct sample_store *s, const struct pg_batch *b, uint16_t class_days, int32_t day);
+/* A put of this group has been committed. Without memory it is not kept. */
+void pg_resend_keep(struct sample_store *s, const struct pg_batch *b, const struct group *g);
 void pg_resend_up(struct sample_store *s);    /* the connection is a new one */
 void pg_resend_start(struct sample_store *s); /* another database: everything goes again */
 void pg_resend_step(struct sample_store *s);

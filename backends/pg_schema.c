@@ -1,4 +1,4 @@
-/* Schema version 1, and the statements that keep its partitions. */
+/* The versions of the schema, and the statements that keep its partitions. */
 #include "backends/pg_schema.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "backends/day.h"
 #include "backends/pg_array.h"
 
-enum { VERSION = 1, DDL_MS = 30000, DROP_MS = 5000 };
+enum { VERSION = 2, DDL_MS = 30000, DROP_MS = 5000 };
 
 /* "flamegat", the lock of every change to tables. */
 #define LOCK "PERFORM pg_advisory_xact_lock(7380381011834003828); "
@@ -53,6 +53,26 @@ static const char *const steps[VERSION] = {
     " EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES IN (%s) PARTITION BY RANGE(%s)', t || '_c' || c, t, c,"
     " CASE t WHEN 'profile' THEN 'time_ns' ELSE 'day' END);"
     " END LOOP; END LOOP; END;" MIGRATE_TAIL("1"),
+    /* Hours (backends/pg_hours.c). dead_ns 0: readers take it; else it was replaced then, and stays for those who have
+     * listed it. A dirty row's token is its own. raw_gone: days whose single profiles are gone, or will be. */
+    MIGRATE_HEAD
+    "2 THEN"
+    " CREATE SEQUENCE hour_id;"
+    " CREATE TABLE hour(class smallint NOT NULL, day date NOT NULL, id bigint NOT NULL DEFAULT nextval('hour_id'),"
+    " service bigint NOT NULL, hour bigint NOT NULL, dead_ns bigint NOT NULL DEFAULT 0, first_ns bigint NOT NULL,"
+    " boot bigint NOT NULL, grp bigint NOT NULL, place smallint NOT NULL, about bytea NOT NULL, body bytea NOT NULL,"
+    " PRIMARY KEY(id, class, day)) PARTITION BY LIST(class);"
+    " ALTER TABLE hour ALTER body SET STORAGE EXTERNAL;"
+    " CREATE INDEX hour_window ON hour(service, hour);"
+    " CREATE INDEX hour_dead ON hour(dead_ns) WHERE dead_ns > 0;"
+    " CREATE TABLE dirty_hour(service bigint NOT NULL, hour bigint NOT NULL,"
+    " token uuid NOT NULL DEFAULT gen_random_uuid(), PRIMARY KEY(service, hour, token));"
+    " CREATE TABLE raw_gone(day date PRIMARY KEY, told_ns bigint NOT NULL, gone boolean NOT NULL);"
+    " INSERT INTO dirty_hour(service, hour) SELECT DISTINCT service, time_ns / 3600000000000 FROM profile;"
+    " DECLARE c text; BEGIN"
+    " FOREACH c IN ARRAY ARRAY['1', '3', '7', '15', '30', '90'] LOOP"
+    " EXECUTE format('CREATE TABLE %I PARTITION OF hour FOR VALUES IN (%s) PARTITION BY RANGE(day)', 'hour_c' || c, c);"
+    " END LOOP; END;" MIGRATE_TAIL("2"),
 };
 
 /*
@@ -61,7 +81,7 @@ static const char *const steps[VERSION] = {
  */
 static const char make_days[] =
     "DO $do$ DECLARE t text; d int; child text; BEGIN " LOCK "SET LOCAL lock_timeout = '10s';"
-    " FOREACH t IN ARRAY ARRAY['series', 'symbols', 'profile', 'mark'] LOOP FOR d IN %d..%d LOOP"
+    " FOREACH t IN ARRAY ARRAY['series', 'symbols', 'profile', 'mark', 'hour'] LOOP FOR d IN %d..%d LOOP"
     " child := format('%%s_c%u_%%s', t, to_char(date '1970-01-01' + d, 'YYYYMMDD'));"
     " CONTINUE WHEN to_regclass(child) IS NOT NULL;"
     " EXECUTE format('CREATE TABLE %%I (LIKE %%I INCLUDING ALL)', child, t || '_c%u');"
@@ -74,7 +94,7 @@ static const char make_days[] =
 
 /* In the order in which a put takes its locks, so that the two do not wait for each other. */
 static const char drop_day[] = "DO $do$ DECLARE t text; child text; BEGIN " LOCK "SET LOCAL lock_timeout = '500ms';"
-                               " FOREACH t IN ARRAY ARRAY['series', 'symbols', 'profile', 'mark'] LOOP"
+                               " FOREACH t IN ARRAY ARRAY['series', 'symbols', 'profile', 'mark', 'hour'] LOOP"
                                " child := format('%%s_c%u_%%s', t, to_char(date '1970-01-01' + %d, 'YYYYMMDD'));"
                                " CONTINUE WHEN to_regclass(child) IS NULL;"
                                " EXECUTE format('ALTER TABLE %%I DETACH PARTITION %%I', t || '_c%u', child);"
@@ -85,7 +105,7 @@ static const char list_days[] =
     "SELECT DISTINCT substring(d.relname from '_c([0-9]+)_')::int,"
     " to_date(right(d.relname, 8), 'YYYYMMDD') - date '1970-01-01' FROM pg_inherits c"
     " JOIN pg_inherits i ON i.inhparent = c.inhrelid JOIN pg_class d ON d.oid = i.inhrelid WHERE c.inhparent IN"
-    " (to_regclass('series'), to_regclass('symbols'), to_regclass('profile'), to_regclass('mark'))"
+    " (to_regclass('series'), to_regclass('symbols'), to_regclass('profile'), to_regclass('mark'), to_regclass('hour'))"
     " AND d.relname ~ '^[a-z]+_c[0-9]+_[0-9]{8}$'";
 
 static enum err run(struct pg_call *c, const char *sql, int64_t deadline_ms, pg_row row, void *ctx, struct fault *f)

@@ -8,6 +8,8 @@
 #ifndef BACKENDS_PG_SQL_H
 #define BACKENDS_PG_SQL_H
 
+#include "backends/pg_hour_sql.h"
+
 #define PG_WINDOW " FROM profile WHERE service = ANY($1::bigint[]) AND time_ns >= $2::bigint AND time_ns <= $3::bigint"
 #define PG_CHOSEN PG_WINDOW " AND series = ANY($4::bigint[])"
 #define PG_BOOT_ORDER "boot # (-9223372036854775808)::bigint"
@@ -46,6 +48,7 @@
       "INSERT INTO mark(class, day, boot, grp, told) SELECT * FROM unnest($1::smallint[], $2::date[], $3::bigint[],"   \
       " $4::bigint[], $5::bigint[]) ON CONFLICT (boot, grp, class, day) DO UPDATE"                                     \
       " SET told = mark.told & excluded.told")                                                                         \
+    PG_HOUR_STATEMENTS(X)                                                                                              \
     X(GET_DAYS,                                                                                                        \
       "SELECT day FROM (SELECT DISTINCT to_date(right(d.relname, 8), 'YYYYMMDD') - date '1970-01-01' AS day"           \
       " FROM pg_inherits c JOIN pg_inherits i ON i.inhparent = c.inhrelid JOIN pg_class d ON d.oid = i.inhrelid"       \

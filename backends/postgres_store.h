@@ -40,7 +40,18 @@ struct pg_mark {
     uint16_t class_days;
     int32_t day;
     uint64_t boot, group, told;
-    uint64_t at_ms; /* when it was asked for */
+    uint64_t at_ms;    /* when it was asked for */
+    int64_t closes_ns; /* from then on a listing may have seen its group without it */
+};
+
+/* When the first hour of the groups put lately closes; a ring. */
+enum { PG_FRESH_MAX = 256 };
+struct pg_fresh {
+    struct {
+        uint64_t boot, group;
+        int64_t closes_ns;
+    } list[PG_FRESH_MAX];
+    size_t n;
 };
 
 /* Marks that wait, in the order of asking. */
@@ -75,6 +86,7 @@ struct sample_store {
     uint64_t writer, seq;
     struct pg_put put;
     struct pg_marks marks;
+    struct pg_fresh fresh;
     struct pg_resend resend;
     struct pg_prepare_job prepare;
     struct pg_day_job day;
@@ -101,6 +113,7 @@ void pg_put_done(struct sample_store *s, bool ok, const struct pg_fault *f);
 void pg_identity_changed(struct sample_store *s, const char *identity);
 
 /* pg_mark.c */
+void pg_mark_fresh(struct sample_store *s, const struct group *g); /* it is being put */
 void pg_mark_add(struct sample_store *s, const struct group *g, uint64_t told);
 void pg_mark_send(struct sample_store *s);
 void pg_mark_done(struct sample_store *s, bool ok, const struct pg_fault *f);

@@ -251,8 +251,29 @@ static void what_is_not_ours_is_refused(void **state)
     ask("UPDATE meta SET value = '99' WHERE key = 'version'");
     assert_null(open_again(w, &f));
     assert_non_null(strstr(f.text, "99"));
-    ask("UPDATE meta SET value = '1' WHERE key = 'version'");
+    ask("UPDATE meta SET value = '2' WHERE key = 'version'");
     world_open(w);
+}
+
+/* As version 1 left it. Whatever is there is to be compacted. */
+static void the_first_version_is_migrated(void **state)
+{
+    struct world *w = *state;
+    struct group g;
+
+    put_one(w, &g, 15, (struct wish){.time_ns = NOON});
+    put_one(w, &g, 7, (struct wish){.time_ns = NOON + 1, .content = 3});
+    put_one(w, &g, 15, (struct wish){.time_ns = NOON - 5 * DAY});
+    world_close(w);
+    ask("DROP TABLE hour, dirty_hour, raw_gone; DROP SEQUENCE hour_id;"
+        " UPDATE meta SET value = '1' WHERE key = 'version'");
+    world_open(w);
+    assert_string_equal(ask("SELECT value FROM meta WHERE key = 'version'"), "2");
+    assert_string_equal(ask("SELECT count(*) FROM dirty_hour"), "2");
+    assert_int_equal(count(w, NOON - 5 * DAY, NOON + 2), 3);
+    put_one(w, &g, 15, (struct wish){.time_ns = NOON + 2});
+    assert_int_equal(count(w, NOON, NOON + 3), 3);
+    assert_string_equal(ask("SELECT count(*) FROM pg_class WHERE relname = 'hour_c15_20261130'"), "1");
 }
 
 static void a_bad_row_fails_itself(void **state)
@@ -324,13 +345,13 @@ static void days_are_made_ahead_and_dropped_behind(void **state)
     put_one(w, &g, 15, (struct wish){.time_ns = NOON});
     put_one(w, &g, 1, (struct wish){.time_ns = NOON + DAY});
     w->backend->write->expire(w->store, NOON);
-    for (int i = 0; i < 200 && strcmp(ask(of_two_classes), "32") != 0; i++)
+    for (int i = 0; i < 200 && strcmp(ask(of_two_classes), "40") != 0; i++)
         run_for(w, 20);
-    assert_string_equal(ask(of_two_classes), "32"); /* 4 tables, 4 days, 2 classes */
+    assert_string_equal(ask(of_two_classes), "40"); /* 5 tables, 4 days, 2 classes */
     w->backend->write->expire(w->store, (TODAY + 16) * DAY);
     world_reopen(w);
     assert_string_equal(ask("SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname ~ '_c15_20261130'"), "0");
-    assert_string_equal(ask("SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname ~ '_c15_20261201'"), "4");
+    assert_string_equal(ask("SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname ~ '_c15_20261201'"), "5");
     assert_int_equal(count(w, 0, INT64_MAX), 0);
     assert_int_equal(atomic_load(&w->errors), 0);
 }
@@ -425,7 +446,7 @@ static void ten_replicas_start_at_once(void **state)
     world_open(w);
     assert_string_equal(ask("SELECT count(*) FROM profile"), "960");
     assert_int_equal(count(w, NOON, NOON + 500), 500);
-    assert_string_equal(ask("SELECT value FROM meta WHERE key = 'version'"), "1");
+    assert_string_equal(ask("SELECT value FROM meta WHERE key = 'version'"), "2");
     assert_string_equal(ask("SELECT count(*) FROM mark"), "120");
 }
 
@@ -652,6 +673,7 @@ static const struct CMUnitTest own_tests[] = {
     OWN(projects_and_originals),
     OWN(addresses),
     OWN(what_is_not_ours_is_refused),
+    OWN(the_first_version_is_migrated),
     OWN(a_bad_row_fails_itself),
     OWN(another_database_gets_the_symbols_again),
     OWN(a_day_that_another_dropped_is_made_again),
