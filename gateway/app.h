@@ -17,6 +17,7 @@
 enum { READ_BUFFER_BYTES = 64 << 10 };
 
 struct conn;
+struct crowd;
 struct submit;
 struct reload;
 struct hour_runner;
@@ -40,6 +41,7 @@ struct app {
     struct ledger ledger;
     struct turn turn;
     struct metrics metrics;
+    struct crowd *crowd; /* connections by address */
     struct conn *conns;
     size_t descriptors;         /* that the process may have */
     size_t n_conns, n_requests; /* alive; a request may outlive its connection */

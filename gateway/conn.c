@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 
 #include "gateway/conn_parts.h"
+#include "gateway/crowd.h"
 #include "gateway/ingest/told.h"
 #include "gateway/listen.h"
 
@@ -146,6 +147,9 @@ void conn_close(struct conn *c, enum close_reason why, bool reset)
     drop_request(c, why);
     conn_forget_told(c, reset);
     turn_drop(&c->app->turn, &c->entry);
+    if (c->in_crowd)
+        crowd_leave(c->app->crowd, conn_address(c));
+    c->in_crowd = false;
     if (c->secure)
         secure_close(c->secure, (int)why, !reset);
     c->secure = NULL;
@@ -424,6 +428,18 @@ const struct address *conn_address(const struct conn *c)
     return &c->peer.address;
 }
 
+bool conn_join_crowd(struct conn *c)
+{
+    const struct conf *k = c->app->conf;
+
+    if (!k->max_per_address || c->where != ROUTE_PUBLIC || conf_trusts(k, conn_address(c)->ip))
+        return true;
+    c->in_crowd = crowd_enter(c->app->crowd, conn_address(c), k->max_per_address);
+    if (!c->in_crowd)
+        conn_close(c, CLOSE_CROWD, false);
+    return c->in_crowd;
+}
+
 bool conn_accept(struct listener *l)
 {
     struct app *app = l->app;
@@ -449,6 +465,8 @@ bool conn_accept(struct listener *l)
         conn_close(c, CLOSE_PROXY, false);
         return true;
     }
+    if (!c->peer.proxy && !conn_join_crowd(c))
+        return true;
     if (l->tls && !(c->secure = secure_new(app, c, l->tls))) {
         conn_close(c, CLOSE_ERROR, false);
         return true;

@@ -29,6 +29,7 @@ struct conn {
     uint64_t accepted_ms;
     unsigned jitter; /* per mille of max_connection_age, so that those that came together do not leave together */
     struct peer peer;
+    bool in_crowd;         /* counted by its address */
     struct secure *secure; /* NULL: in the clear */
     struct http *http;
     struct input input;
@@ -50,6 +51,8 @@ void conn_set_state(struct conn *c, enum conn_state to);
 void conn_close(struct conn *c, enum close_reason why, bool reset);
 void conn_forget_told(struct conn *c, bool reset);
 
+/* Its address is known. false: there are too many from there; it is closed. */
+bool conn_join_crowd(struct conn *c) MUST_CHECK;
 void conn_pump(struct conn *c); /* goes on with what there is */
 /* The clocks of a body run only while we are reading it. */
 void conn_arm_body(struct conn *c);

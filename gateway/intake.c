@@ -47,7 +47,7 @@ static bool take_proxy_header(struct conn *c, char **p, ssize_t *n)
     *n = (ssize_t)left;
     if (step == PROXY_BAD)
         conn_close(c, CLOSE_PROXY, false);
-    return step == PROXY_DONE && left;
+    return step == PROXY_DONE && conn_join_crowd(c) && left;
 }
 
 static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)

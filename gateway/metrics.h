@@ -20,8 +20,9 @@ enum metric {
     X(HEAD, "head_timeout")                                                                                            \
     X(BODY, "body_timeout")                                                                                            \
     X(WRITE, "write_timeout")                                                                                          \
-    X(SLOW, "slow")          /* held memory and sent too little */                                                     \
-    X(PROXY, "proxy_header") /* none, a broken one, or from somebody who may not send one */                           \
+    X(SLOW, "slow")           /* held memory and sent too little */                                                    \
+    X(PROXY, "proxy_header")  /* none, a broken one, or from somebody who may not send one */                          \
+    X(CROWD, "address_limit") /* limits.connections_per_address */                                                     \
     X(SHUTDOWN, "shutdown") X(ERROR, "error")
 enum close_reason {
 #define X(id, name) CLOSE_##id,

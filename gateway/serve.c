@@ -16,6 +16,7 @@
 #include "backends/spool.h"
 #include "gateway/certs.h"
 #include "gateway/conn.h"
+#include "gateway/crowd.h"
 #include "gateway/hashkey.h"
 #include "gateway/ingest/ingest.h"
 #include "gateway/ingest/submit.h"
@@ -306,12 +307,14 @@ static bool build_parts(struct server *s, struct fault *f)
     ledger_init(&app->ledger, app->conf->memory);
     turn_init(&app->turn, app->loop);
     app->read_buffer = malloc(READ_BUFFER_BYTES);
+    app->crowd = crowd_new();
     app->admit = admit_new(share, INGEST_FIRST_BYTES, ingest_max_bytes(app->conf), app->conf->admission_ms,
                            &ingest_admit_events);
     app->ingest_lane = lane_new(app->loop, "fg-ingest", 1, INGEST_QUEUE);
     app->query_lane = lane_new(app->loop, "fg-query", QUERY_THREADS, QUERY_QUEUE);
     app->submit = submit_new(app, ingest_stored);
-    if (build_tls(app) && app->read_buffer && app->admit && app->ingest_lane && app->query_lane && app->submit)
+    if (build_tls(app) && app->read_buffer && app->crowd && app->admit && app->ingest_lane && app->query_lane &&
+        app->submit)
         return true;
     fault_set(f, E_NO_MEMORY, NULL);
     return false;
@@ -384,6 +387,7 @@ static void take_down(struct server *s)
     keyring_free(app->keys);
     conf_free(app->conf);
     free(app->read_buffer);
+    crowd_free(app->crowd);
     free(app->cipher_buffer);
     certs_close(&s->listeners);
     uv_loop_close(&s->loop);

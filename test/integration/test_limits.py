@@ -358,3 +358,46 @@ class TestGarbage:
         reply = refused(gate.ingest(multipart([("profile", simple().gz()), ("prev_profile", simple().gz())]), format=None, headers=MULTIPART), 400)
         assert "prev_profile" in reply.text
         assert gate.profiles() == []
+
+
+class TestConnectionsPerAddress:
+    CONF = "limits: { connections_per_address: 3 }\n"
+
+    @staticmethod
+    def hello(wire, address=None):
+        """A PROXY header, if there is one, and a request that is answered; whether it is."""
+        header = "PROXY TCP4 %s 192.0.2.200 1000 80\r\n" % address if address else ""
+        try:
+            return wire.send((header + "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").encode()).reply().status == 200
+        except (EOFError, OSError):
+            return False
+
+    def test_one_more_is_closed(self, make_gate):
+        gate = make_gate(self.CONF)
+        held = [gate.wire() for _ in range(3)]
+        assert all(map(self.hello, held))
+        for _ in range(5):
+            with gate.wire() as wire:
+                assert not self.hello(wire)
+        assert all(map(self.hello, held))
+        gate.until(lambda: gate.count("flamegate_connections_closed_total", reason="address_limit"), 5)
+        held.pop().close()
+        gate.settled()
+        gate.until(lambda: self.hello(gate.wire()), True)
+        for wire in held:
+            wire.close()
+
+    def test_by_the_address_of_the_proxy_header(self, make_gate):
+        gate = make_gate(self.CONF + 'listen: [{ address: "127.0.0.1:0", proxy_protocol: true }]\n')
+        held = [gate.wire() for _ in range(6)]
+        assert [self.hello(w, "192.0.2.%d" % (i % 2)) for i, w in enumerate(held)] == [True] * 6
+        assert [self.hello(gate.wire(), "192.0.2.%d" % i) for i in range(3)] == [False, False, True]
+        for wire in held:
+            wire.close()
+
+    def test_trusted_proxies_are_many_clients(self, make_gate):
+        gate = make_gate(self.CONF + "trusted_proxies: [127.0.0.0/8]\n")
+        held = [gate.wire() for _ in range(10)]
+        assert all(map(self.hello, held))
+        for wire in held:
+            wire.close()
