@@ -2,12 +2,12 @@
  * load: a closed loop of uploads or queries over N connections for some seconds; prints one line of JSON.
  *
  *   load -k ingest|push|sink|get -u HOST:PORT[/PATH] [-b FILE,FILE...] [-c CONNECTIONS] [-d SECONDS] [-n REQUESTS]
- *        [-s SPREAD_SECONDS] [-S SERIES] [-a APP] [-p SERVER_PID] [-H HEADER] [-l LABEL]
+ *        [-s SPREAD_SECONDS] [-S SERIES] [-a APP] [-p SERVER_PID] [-H HEADER] [-e STATUS] [-l LABEL]
  *
  * One thread on epoll, so that it takes little from the server beside it. A connection sends its next request when it
- * has read the whole answer to the last one. -s spreads the profiles' times over the last seconds (needs -n). Latency
- * is from before the first byte is written to after the last byte is read. CPU and memory of the server are read from
- * /proc.
+ * has read the whole answer to the last one. -e: the answer that is expected, instead of any 2xx. -s spreads the
+ * profiles' times over the last seconds (needs -n). Latency is from before the first byte is written to after the last
+ * byte is read. CPU and memory of the server are read from /proc.
  */
 #include "bench/server.h"
 #include "bench/upload.h"
@@ -56,7 +56,7 @@ static struct {
     size_t n_bodies, n_links;
     double seconds, spread;
     uint64_t limit, seq;
-    int pid, poll_fd;
+    int pid, poll_fd, expect;
     const char *label;
     double *latency;
     size_t n_latency, cap_latency;
@@ -149,6 +149,12 @@ static void link_start(struct link *l)
     link_write(l);
 }
 
+/* The status that -e names, or any that is good. */
+static bool wanted(int status)
+{
+    return run.expect ? status == run.expect : status / 100 == 2;
+}
+
 static void keep_latency(double seconds)
 {
     if (run.n_latency == run.cap_latency) {
@@ -162,7 +168,7 @@ static void keep_latency(double seconds)
 
 static void link_answered(struct link *l)
 {
-    if (l->status / 100 == 2) {
+    if (wanted(l->status)) {
         keep_latency(now() - l->started);
         run.bytes += l->total;
     } else {
@@ -173,7 +179,7 @@ static void link_answered(struct link *l)
         close(l->fd);
         l->fd = -1;
     }
-    if (l->status / 100 != 2)
+    if (!wanted(l->status))
         l->retry_at = now() + FAILURE_PAUSE_MS / 1e3;
 }
 
@@ -227,7 +233,7 @@ static void chunk_byte(struct link *l, char c)
 
 static void note_error(struct link *l, const char *text, size_t n)
 {
-    if (l->status / 100 == 2 || run.first_error[0])
+    if (wanted(l->status) || run.first_error[0])
         return;
     for (size_t i = 0; i < n && i < sizeof run.first_error - 1; i++)
         run.first_error[i] = text[i] < ' ' || text[i] == '"' || text[i] == '\\' ? ' ' : text[i];
@@ -382,7 +388,7 @@ static void usage(const char *why)
     fprintf(stderr,
             "load: %s\nusage: load -k ingest|push|sink|get -u HOST:PORT[/PATH] [-b FILE,...] [-c N] [-d SECONDS] [-n "
             "REQUESTS]\n"
-            "            [-s SPREAD] [-S SERIES] [-a APP] [-p PID] [-H HEADER] [-l LABEL]\n",
+            "            [-s SPREAD] [-S SERIES] [-a APP] [-p PID] [-H HEADER] [-e STATUS] [-l LABEL]\n",
             why);
     exit(2);
 }
@@ -430,7 +436,7 @@ static enum upload_kind kind_of(const char *name)
 static void take_arguments(int argc, char **argv)
 {
     int c;
-    while ((c = getopt(argc, argv, "k:u:b:c:d:n:s:S:a:p:H:l:")) != -1) {
+    while ((c = getopt(argc, argv, "k:u:b:c:d:n:s:S:a:p:H:e:l:")) != -1) {
         switch (c) {
         case 'k':
             run.plan.kind = kind_of(optarg);
@@ -464,6 +470,9 @@ static void take_arguments(int argc, char **argv)
             break;
         case 'H':
             run.plan.header = optarg;
+            break;
+        case 'e':
+            run.expect = (int)strtol(optarg, NULL, 10);
             break;
         case 'l':
             run.label = optarg;

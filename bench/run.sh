@@ -1,7 +1,7 @@
 #!/bin/sh
 # One table: what an upload costs, stage by stage and as a whole, beside what this machine needs at least for the same bytes.
 # Medians of several rounds in which all contenders take turns, so that what else the machine does hits all of them alike.
-# usage: run.sh [parts] [costs] [durable] [lag] [idle] [slow] [ready] [hours] [deployment]; all of them without arguments. BENCH_QUICK=1: one short round.
+# usage: run.sh [parts] [costs] [durable] [lag] [idle] [slow] [ready] [hours] [refusals] [deployment]; all of them without arguments. BENCH_QUICK=1: one short round.
 # Writes to build/bench only; talks to 127.0.0.1 only; every load ends by itself.
 set -eu
 cd "$(dirname "$0")/.."
@@ -173,6 +173,22 @@ idle() {
     done
 }
 
+# What it costs to refuse an upload, beside taking it: a wrong token, and a length that is over the limit.
+refusals() {
+    say "refusals"
+    gate_start refusals null: "$on_second"
+    for round in $(seq $rounds); do
+        load accepted -k ingest -u $gate_at -b $small -c 16 -d $long -p $gate_pid
+        load refused/token -k ingest -u $gate_at -b $small -c 16 -d $long -p $gate_pid -H "Authorization: Bearer nobody" -e 401
+    done
+    stop
+    gate_more="limits: { body: 16KiB }" gate_start refusals null: "$on_second"
+    for round in $(seq $rounds); do
+        load refused/length -k ingest -u $gate_at -b $small -c 16 -d $long -p $gate_pid -e 413
+    done
+    stop
+}
+
 # 1,000 slow clients of each kind beside 50 healthy ones: all are cut by their timer, and the healthy ones notice little.
 slow() {
     say "slow clients"
@@ -229,10 +245,10 @@ build
 : >$results
 rm -f $out/lag-*
 [ -x "$gate" ] || { echo "bench: $gate is missing: make all"; exit 1; }
-for section in ${*:-parts costs durable lag idle slow ready hours deployment}; do
+for section in ${*:-parts costs durable lag idle slow ready hours refusals deployment}; do
     case $section in
     lag) lag null; lag sqlite ;;
-    parts | costs | durable | idle | slow | ready | hours | deployment) $section ;;
+    parts | costs | durable | idle | slow | ready | hours | refusals | deployment) $section ;;
     *) echo "bench: no section $section"; exit 2 ;;
     esac
 done

@@ -162,6 +162,14 @@ def main():
             line("    opened and asked once, per second", r.median("idle/" + kind, "per_second"), "%.0f")
     if "slow" in r.runs:
         slow_goals(r)
+    if "accepted" in r.runs:
+        taken = r.microseconds("accepted")
+        line("an upload of 39 KB, taken: CPU us", taken, "%.0f")
+        for what, name in (("token", "a wrong token"), ("length", "a length over limits.body"), ("rate", "a rate that is used up")):
+            refused = r.microseconds("refused/" + what)
+            if refused:
+                line("refused for %s: times cheaper" % name, taken / refused if taken else None, "%.1f", 10, True)
+                line("    requests/s", r.median("refused/" + what, "rps"), "%.0f")
     if "ready" in r.runs:
         line("ready after exec, ms", r.median("ready"), "%.1f", 100)
     failures = list(r.failures())
