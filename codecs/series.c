@@ -91,17 +91,24 @@ static enum err publish(struct series *out, struct placed *all, uint32_t n, uint
     return E_OK;
 }
 
+struct str series_service(const struct series_labels *in)
+{
+    struct str service = first_of(in, STR("service_name"));
+
+    if (service.len == 0)
+        service = in->app.len ? in->app : STR("unknown_service");
+    return service;
+}
+
 enum err series_bind(struct series *out, const struct series_labels *in, const struct limits *lim, struct arena *a,
                      bool *cumulative, struct fault *f)
 {
     struct placed *all = NEW(a, struct placed, (size_t)in->n + 2);
-    struct str service = first_of(in, STR("service_name"));
+    struct str service = series_service(in);
 
     out->labels = NEW(a, struct label, (size_t)in->n + 2);
     if (!all || !out->labels)
         return arena_error(a, f);
-    if (service.len == 0)
-        service = in->app.len ? in->app : STR("unknown_service");
     if (!name_printable(service))
         return fault_set(f, E_BAD_NAME, "service_name is not printable UTF-8");
     out->service = service;

@@ -19,6 +19,8 @@ struct series_labels {
  */
 enum err series_bind(struct series *out, const struct series_labels *in, const struct limits *lim, struct arena *a,
                      bool *cumulative, struct fault *f) MUST_CHECK;
+/* The service that these labels name, checked or not. */
+struct str series_service(const struct series_labels *in);
 /* Ids of all types of a profile whose series and types are known. */
 bool series_type_ids(struct profile *p, struct arena *a) MUST_CHECK;
 

@@ -240,6 +240,11 @@ const struct fault *upload_fault(const struct upload *u)
     return &u->in.fault;
 }
 
+struct str upload_service(const struct upload *u)
+{
+    return u->series.service;
+}
+
 uint64_t upload_inflated(const struct upload *u)
 {
     return u->in.inflated;

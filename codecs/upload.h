@@ -70,11 +70,13 @@ const struct fault *upload_fault(const struct upload *u);
 /* After finish: outcome i of n, in the order of the request. */
 struct outcome {
     struct record *record; /* NULL: refused, or an empty profile */
-    struct fault fault;    /* err E_OK with record NULL: an honestly empty profile, 200 and counted */
+    struct fault fault; /* err E_OK with record NULL: an honestly empty profile, 200 and counted; its text says more */
+    struct str service; /* borrowed from the upload; empty: not known */
 };
 uint32_t upload_outcomes(const struct upload *u);
 const struct outcome *upload_outcome(const struct upload *u, uint32_t i);
 struct record *upload_take(struct upload *u, uint32_t i); /* the caller owns it now */
+struct str upload_service(const struct upload *u);        /* of /ingest, where the name is good; borrowed */
 uint64_t upload_inflated(const struct upload *u);         /* bytes that came out of the layers, for metrics */
 void upload_free(struct upload *u);
 

@@ -180,15 +180,29 @@ static enum err seal(struct job *j, int64_t time_sent, uint32_t i)
     return E_OK;
 }
 
+static void say_empty(struct job *j)
+{
+    uint32_t zero = j->p.drops.zero_samples;
+
+    if (zero)
+        snprintf(j->fault.text, sizeof j->fault.text, "empty: the values of all %u samples are 0", zero);
+    else
+        snprintf(j->fault.text, sizeof j->fault.text, "empty: no samples");
+}
+
 /* Everything but the series, which is bound already. */
 static enum err run(struct job *j, uint32_t i)
 {
-    if (payload_empty(j->payload))
+    if (payload_empty(j->payload)) {
+        snprintf(j->fault.text, sizeof j->fault.text, "empty: the payload has no bytes");
         return E_OK;
+    }
     enum err e = j->payload->pprof ? build_pprof(j) : build_folded(j);
     int64_t time_sent = j->p.time_ns;
     if (e == E_OK)
         e = set_times(j);
+    if (e == E_OK && j->p.n_samples == 0)
+        say_empty(j);
     if (e != E_OK || j->p.n_samples == 0)
         return e;
     if (!series_type_ids(&j->p, j->a))
@@ -205,19 +219,24 @@ static enum err finish_one(struct upload *u, uint32_t i, const struct payload *p
 {
     struct job j = {.u = u, .payload = payload, .push = sample != NULL, .cumulative = u->cumulative};
     struct push_series *ps = sample ? &u->push->series.p[sample->series] : NULL;
+    struct series_labels labels = {.n = 0};
 
+    if (ps)
+        labels = (struct series_labels){.labels = u->push->labels.p + ps->label_at, .n = ps->n_labels};
+    u->outcomes[i].service = ps ? series_service(&labels) : u->series.service;
     if (payload && payload->fault.err != E_OK) {
         u->outcomes[i].fault = payload->fault;
         return E_OK;
     }
-    if (!payload)
+    if (!payload) {
+        snprintf(u->outcomes[i].fault.text, sizeof j.fault.text, "empty: there is no profile in it");
         return E_OK;
+    }
     j.a = arena_new(u->in.limits->decoded);
     if (!j.a)
         return E_NO_MEMORY;
     enum err e = E_OK;
     if (ps) {
-        struct series_labels labels = {.labels = u->push->labels.p + ps->label_at, .n = ps->n_labels};
         e = series_bind(&j.p.series, &labels, u->in.limits, j.a, &j.cumulative, &j.fault);
         j.id = sample->id;
     } else {

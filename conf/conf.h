@@ -53,6 +53,7 @@ struct conf {
     struct conf_retention *retention_projects, *retention_services;
     size_t n_retention_projects, n_retention_services;
     uint64_t originals_max_bytes;
+    uint32_t uploads_keep;
     uint64_t memory;
     struct limits limits;
     uint32_t max_head_bytes, max_headers, max_connections, max_per_address; /* limits.head, limits.headers, ... */

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 static const unsigned may[KEY_TYPES] = {
-    [KEY_SERVER] = 1u << ROUTE_SEND | 1u << ROUTE_KEY,
+    [KEY_SERVER] = 1u << ROUTE_SEND | 1u << ROUTE_KEY | 1u << ROUTE_LEDGER,
     [KEY_BROWSER] = 1u << ROUTE_KEY,
-    [KEY_READER] = 1u << ROUTE_READ | 1u << ROUTE_KEY,
-    [KEY_ADMIN] = 1u << ROUTE_READ | 1u << ROUTE_KEY,
+    [KEY_READER] = 1u << ROUTE_READ | 1u << ROUTE_KEY | 1u << ROUTE_LEDGER,
+    [KEY_ADMIN] = 1u << ROUTE_READ | 1u << ROUTE_KEY | 1u << ROUTE_LEDGER,
 };
 
 /* In the order in which they count: token headers, bearers, basic. */
@@ -39,7 +39,7 @@ static enum err copy(struct access *a, const char *project, const char *name, st
 
 static enum err anonymous(struct access *a, const struct conf *c, enum route_who who, struct fault *f)
 {
-    unsigned need = who == ROUTE_SEND ? MAY_SEND : who == ROUTE_READ ? MAY_READ : 0;
+    unsigned need = who == ROUTE_SEND ? MAY_SEND : who == ROUTE_READ || who == ROUTE_LEDGER ? MAY_READ : 0;
 
     if (!c->anonymous_project || !*c->anonymous_project || need == 0)
         return fault_set(f, E_UNAUTHENTICATED, "token is missing");
@@ -66,12 +66,13 @@ enum err access_check(struct access *a, const struct conf *c, const struct keyri
         key = keyring_find(keys, cr.secret[i], now_s);
     if (!key)
         return fault_set(f, E_UNAUTHENTICATED, "token is unknown, revoked or expired");
-    if (!(may[key->type] & 1u << who))
-        return fault_set(f, E_FORBIDDEN, "a key of type %s may not %s", key_type_names[key->type],
-                         who == ROUTE_SEND ? "send profiles" : "read");
     a->type = key->type;
     a->expires_s = key->expires_s;
-    return copy(a, key->project, key->name, f);
+    enum err e = copy(a, key->project, key->name, f);
+    if (e == E_OK && !(may[key->type] & 1u << who))
+        e = fault_set(f, E_FORBIDDEN, "a key of type %s may not %s", key_type_names[key->type],
+                      who == ROUTE_SEND ? "send profiles" : "read");
+    return e;
 }
 
 void access_free(struct access *a)

@@ -14,7 +14,7 @@ struct access {
     int64_t expires_s;
     bool anonymous;
 };
-/* keys NULL: nobody has one. E_UNAUTHENTICATED, E_FORBIDDEN, E_NO_MEMORY. */
+/* keys NULL: nobody has one. E_UNAUTHENTICATED, E_FORBIDDEN (it is known whose key it is), E_NO_MEMORY. */
 enum err access_check(struct access *a, const struct conf *c, const struct keyring *keys, const struct head *h,
                       enum route_who who, int64_t now_s, struct fault *f) MUST_CHECK;
 void access_free(struct access *a);

@@ -7,6 +7,7 @@
 
 #include "auth/auth.h"
 #include "backends/shares.h"
+#include "backends/uploads.h"
 #include "conf/conf.h"
 #include "gateway/admit.h"
 #include "gateway/lane.h"
@@ -34,6 +35,7 @@ struct app {
     const struct share_store_ops *share_ops; /* that stands apart; NULL: none, or the sample store keeps its own */
     const struct share_reader_ops *share_reader;
     struct share_store *share_store; /* of either */
+    struct uploads *uploads;         /* the upload ledger */
     struct hour_runner *hours;       /* NULL: the store keeps none */
     struct submit *submit;           /* records on their way into the store */
     struct admit *admit;

@@ -12,6 +12,7 @@
 
 #include "gateway/conn_parts.h"
 #include "gateway/crowd.h"
+#include "gateway/ingest/note.h"
 #include "gateway/ingest/told.h"
 #include "gateway/listen.h"
 
@@ -136,6 +137,7 @@ static void drop_request(struct conn *c, enum close_reason why)
     if (!r)
         return;
     r->conn = NULL;
+    r->cut = why;
     if (r->refused || !r->handler->gone(r))
         request_free(r);
 }
@@ -273,6 +275,8 @@ void conn_reply(struct conn *c, struct reply *r, bool close)
     c->reply = *r;
     *r = (struct reply){0};
     c->answers++;
+    if (c->request)
+        note_answered(c->request, c->reply.status);
     c->close_after = close || !whole || !c->request || !c->request->head->keep_alive || c->request->head->minor == 0 ||
                      c->app->draining || aged(c);
     if (!reply_render(&c->reply, app_now_ns() / 1000000000, c->close_after, &c->reply_head)) {

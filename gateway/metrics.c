@@ -17,6 +17,11 @@ static const char *const close_names[CLOSE_REASONS] = {
     CLOSE_MAP(X)
 #undef X
 };
+const char *close_name(enum close_reason why)
+{
+    return close_names[why];
+}
+
 static const char *const outcome_names[OUTCOMES] = {
     [PUT_STORED] = "stored",
     [PUT_BAD] = "bad_row",

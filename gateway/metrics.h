@@ -58,6 +58,7 @@ struct metrics {
     struct histogram request_seconds[ROUTES], body_wire, body_inflated, group_seconds, loop_lag;
 };
 
+const char *close_name(enum close_reason why);
 void metrics_answered(struct metrics *m, enum route route, struct str method, int status, double seconds);
 void metrics_seconds(struct histogram *h, double seconds);
 void metrics_bytes(struct histogram *h, double bytes);

@@ -20,7 +20,7 @@ struct read {
 
 static enum pump begin(struct request *r)
 {
-    if (!query_known(r->routed.rest))
+    if (r->routed.route == ROUTE_QUERY && !query_known(r->routed.rest))
         request_refuse(r, E_NO_ROUTE, "no such path under /api/v1");
     else
         conn_continue(r->conn);
@@ -124,8 +124,9 @@ static enum pump end(struct request *r, uint32_t *budget)
     r->state = q;
     atomic_init(&q->cancel, false);
     q->may_gzip = head_lists(r->head, STR("accept-encoding"), STR("gzip"));
+    bool own = r->access.type == KEY_SERVER && !r->access.anonymous; /* sees its own uploads */
     q->query = (struct query){
-        .path = r->routed.rest,
+        .path = r->routed.route == ROUTE_UPLOADS ? STR("uploads") : r->routed.rest,
         .params = r->target.query,
         .accept = head_get(r->head, STR("accept")),
         .project = str_of(r->access.project),
@@ -135,6 +136,8 @@ static enum pump end(struct request *r, uint32_t *budget)
         .key = &app->hash_key,
         .shares = app->share_reader,
         .share_store = app->share_store,
+        .uploads = app->uploads,
+        .only_key = own ? str_of(r->access.name) : STR(""),
         .memory_limit = memory_for(&app->ledger, app->admit),
         .deadline_ns = (int64_t)(uv_hrtime() + app->conf->query_ms * 1000000),
         .cancel = &q->cancel,

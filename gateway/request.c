@@ -8,6 +8,7 @@
 
 #include "gateway/conn.h"
 #include "gateway/forwarded.h"
+#include "gateway/ingest/note.h"
 #include "gateway/log.h"
 #include "gateway/query/query.h"
 
@@ -17,7 +18,7 @@ static const struct handler *handler_of(enum route r)
 {
     if (r == ROUTE_INGEST || r == ROUTE_PUSH)
         return &handler_ingest;
-    return r == ROUTE_QUERY ? &handler_query : &handler_simple;
+    return r == ROUTE_QUERY || r == ROUTE_UPLOADS ? &handler_query : &handler_simple;
 }
 
 void request_refuse_with(struct request *r, const struct fault *f)
@@ -157,6 +158,7 @@ struct request *request_new(struct app *app, struct conn *conn, enum route_where
 void request_free(struct request *r)
 {
     ASSERT(r->state == NULL);
+    note_ended(r);
     ledger_charge(&r->app->ledger, LEDGER_connections, -(int64_t)(r->head->bytes + sizeof *r));
     r->app->n_requests--;
     target_free(&r->target);

@@ -19,6 +19,7 @@ enum pump {
 };
 
 struct request;
+struct note;
 struct handler {
     enum pump (*begin)(struct request *r); /* the head is good and allowed; may refuse */
     enum pump (*feed)(struct request *r, struct str *in, uint32_t *budget);
@@ -47,7 +48,10 @@ struct request {
     int64_t arrival_ns;   /* wall clock */
     uint64_t patience_ms; /* how long the client waits for its answer */
     uint64_t body_bytes;
-    void *state; /* the handler's */
+    struct note *note;     /* for the upload ledger; NULL: nothing noted yet */
+    bool noted;            /* and its entry is written */
+    enum close_reason cut; /* with conn NULL: why */
+    void *state;           /* the handler's */
 };
 
 /* Routes, authenticates, checks lengths. Takes head over. Errors are in r->refused. NULL: no memory. */

@@ -13,6 +13,7 @@
     X(OTLP_GRPC, "otlp_grpc", "POST", "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",  \
       SEND, PUBLIC)                                                                                                    \
     X(VALIDATE, "validate", "GET", "/otlp/v1/validate", KEY, PUBLIC)                                                   \
+    X(UPLOADS, "uploads", "GET", "/api/v1/uploads", LEDGER, PUBLIC)                                                    \
     X(QUERY, "query", "GET", "/api/v1/*", READ, PUBLIC)                                                                \
     X(HEALTHZ, "healthz", "GET", "/healthz", OPEN, BOTH)                                                               \
     X(READYZ, "readyz", "GET", "/readyz", OPEN, BOTH)                                                                  \
@@ -28,7 +29,7 @@ enum route {
 };
 extern const char *const route_names[ROUTES];
 
-enum route_who { ROUTE_OPEN, ROUTE_KEY, ROUTE_SEND, ROUTE_READ };
+enum route_who { ROUTE_OPEN, ROUTE_KEY, ROUTE_SEND, ROUTE_READ, ROUTE_LEDGER };
 enum route_where { ROUTE_PUBLIC = 1, ROUTE_ADMIN = 2, ROUTE_BOTH = 3 };
 
 struct routed {

@@ -62,6 +62,19 @@ static void fill_shares(struct app *app)
     g[M_shares_emptied] = s.emptied;
 }
 
+static void fill_uploads(struct app *app)
+{
+    uint64_t *g = app->metrics.plain;
+    struct uploads_stats s;
+
+    uploads_stats(app->uploads, &s);
+    g[M_ledger_kept] = s.kept;
+    g[M_ledger_dropped] = s.dropped;
+    g[M_ledger_failed] = s.failed;
+    g[M_ledger_waiting] = s.waiting;
+    g[M_ledger_healthy] = s.healthy;
+}
+
 static void fill_gauges(struct app *app)
 {
     uint64_t *g = app->metrics.plain;
@@ -80,6 +93,7 @@ static void fill_gauges(struct app *app)
     fill_spool(app);
     fill_hours(app);
     fill_shares(app);
+    fill_uploads(app);
     g[M_keys] = app->keys ? keyring_count(app->keys) : 0;
     g[M_ready] = app->ready && !app->draining && app->write->healthy(app->sink);
 }

@@ -36,6 +36,7 @@ enum {
     INGEST_QUEUE = 1024,
     QUERY_QUEUE = 64,
     QUERY_THREADS = 2,
+    UPLOADS_QUEUE_BYTES = 4 << 20,
 };
 
 struct server {
@@ -79,6 +80,7 @@ static void on_store_closed(void *ctx)
 
     if (s->app.share_ops)
         s->app.share_ops->close(s->app.share_store);
+    uploads_close(s->app.uploads);
     lane_close(s->app.ingest_lane);
     lane_close(s->app.query_lane);
     if (s->app.tls_lane)
@@ -232,6 +234,24 @@ static bool open_shares(struct server *s, struct fault *f)
     return app->share_store != NULL;
 }
 
+static bool open_uploads(struct server *s, struct fault *f)
+{
+    struct app *app = &s->app;
+    const size_t queue = app->conf->memory / 64;
+    struct uploads_options o = {
+        .data_dir = app->conf->data_dir,
+        .key = &app->hash_key,
+        .keep = app->conf->uploads_keep,
+        .queue_bytes = queue < UPLOADS_QUEUE_BYTES ? queue : UPLOADS_QUEUE_BYTES,
+        .log = host_log,
+        .ctx = app,
+    };
+
+    uv_random(NULL, NULL, &o.writer, sizeof o.writer, 0, NULL);
+    app->uploads = uploads_open(&o, str_of(app->conf->shares), f);
+    return app->uploads != NULL;
+}
+
 /* Where the store is away from this machine: what it cannot take now is kept here. */
 static bool open_spool(struct server *s, struct fault *f)
 {
@@ -282,7 +302,7 @@ static bool open_store(struct server *s, struct fault *f)
     s->host.shares = app->backend->shares && str_starts(str_of(app->conf->shares), STR("sqlite:"));
     app->store = app->sink = app->backend->write->open(&s->host, rest, f);
     app->write = app->backend->write;
-    return app->store && open_spool(s, f) && open_shares(s, f);
+    return app->store && open_spool(s, f) && open_shares(s, f) && open_uploads(s, f);
 }
 
 /* What only TLS listeners need. */

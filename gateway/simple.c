@@ -84,6 +84,10 @@ static void validate(const struct request *r, struct reply *out)
     json_key(&j, "name");
     json_str(&j, str_of(r->access.name));
     add_expiry(&j, r->access.expires_s);
+    if (r->access.type != KEY_BROWSER) {
+        json_key(&j, "uploads"); /* where the last ones, and what became of them, are seen */
+        json_str(&j, STR("/api/v1/uploads"));
+    }
     json_close(&j, '}');
 }
 

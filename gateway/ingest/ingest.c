@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "gateway/conn.h"
+#include "gateway/ingest/note.h"
 #include "gateway/ingest/spec.h"
 #include "gateway/ingest/submit.h"
 #include "gateway/ingest/told.h"
@@ -96,6 +97,7 @@ static void answer_now(struct ingest *in)
     struct reply out = {0};
 
     admit_leave(r->app->admit, &in->ticket);
+    note_verdict(r, &in->verdict);
     if (!r->conn) {
         if (in->told)
             told_written(in->told, false);
@@ -128,6 +130,7 @@ void ingest_stored(void *owner, struct attempt a, enum put_result result)
         in->verdict.stored++;
         in->r->app->metrics.profiles_accepted[in->spec.upload.kind]++;
         in->told->attempts[in->told->n++] = a;
+        note_stored(in->r, a);
     } else {
         count_failed(in, result == PUT_BAD ? E_INTERNAL : E_STORE_DOWN);
     }
@@ -147,8 +150,10 @@ static void submit_all(struct ingest *in)
     app->metrics.plain[M_received_inflated] += upload_inflated(in->upload);
     metrics_bytes(&app->metrics.body_inflated, (double)upload_inflated(in->upload));
     in->told = told_new(app, n);
+    note_upload(in->r, &in->spec, in->upload);
     for (uint32_t i = 0; i < n; i++) {
         const struct outcome *o = upload_outcome(in->upload, i);
+        note_profile(in->r, o);
         if (o->fault.err != E_OK) {
             count_refused(in, &o->fault);
         } else if (!o->record) {
@@ -375,8 +380,12 @@ static enum pump end(struct request *r, uint32_t *budget)
 
 static void refused(struct request *r)
 {
-    if (r->state)
-        ingest_free(r->state);
+    struct ingest *in = r->state;
+
+    if (!in)
+        return;
+    note_upload(r, &in->spec, in->upload);
+    ingest_free(in);
 }
 
 static bool gone(struct request *r)
@@ -389,6 +398,7 @@ static bool gone(struct request *r)
         return true;
     if (in->told)
         told_written(in->told, false);
+    note_upload(r, &in->spec, in->upload);
     ingest_free(in);
     return false;
 }

@@ -145,8 +145,10 @@ enum err spec_make(struct spec *s, const struct request *r, struct fault *f)
     if (e != E_OK)
         return e;
     if (r->routed.route == ROUTE_INGEST)
-        return ingest_params(s, r, f);
-    e = push_kind(s, r->head, head_get(r->head, STR("content-type")), f);
+        e = ingest_params(s, r, f);
+    else
+        e = push_kind(s, r->head, head_get(r->head, STR("content-type")), f);
+    s->known = e == E_OK;
     return e;
 }
 

@@ -12,6 +12,7 @@ struct spec {
     struct upload_spec upload;
     struct buf params;
     char boundary[BOUNDARY_MAX];
+    bool known;   /* kind and coding are */
     bool charset; /* the JSON type of the request says utf-8 */
 };
 /* Fills s for the request. Not E_OK: f says what is wrong. Free in any case. */

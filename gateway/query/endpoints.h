@@ -17,6 +17,7 @@ enum err profile_run(struct ask *a) MUST_CHECK; /* a->rest is the id, also of th
 enum err original_run(struct ask *a) MUST_CHECK;
 enum err download_profile_run(struct ask *a) MUST_CHECK;
 enum err download_merge_run(struct ask *a) MUST_CHECK;
+enum err uploads_run(struct ask *a) MUST_CHECK;
 enum err rulelist_run(struct ask *a) MUST_CHECK;
 
 /* gzip pprof of the selection into the answer, as an attachment; of one type or of all. */

@@ -22,7 +22,10 @@
     X(FILE, "file")                                                                                                    \
     X(MAX_NODES, "max_nodes")                                                                                          \
     X(STEP, "step")                                                                                                    \
-    X(BY, "by")
+    X(BY, "by")                                                                                                        \
+    X(KEY, "key")                                                                                                      \
+    X(VERDICT, "verdict")                                                                                              \
+    X(REASON, "reason")
 enum param {
 #define X(name, text) PARAM_##name,
     PARAM_MAP(X)

@@ -28,6 +28,9 @@ static const struct endpoint {
     {"profiles", "/pprof", SHAPE_REST, 0, download_profile_run},
     {"profiles", "", SHAPE_REST, BIT(FORMAT), profile_run},
     {"merge.pb.gz", "", SHAPE_WORD, COMMON, download_merge_run},
+    {"uploads", "", SHAPE_WORD,
+     BIT(SERVICE) | BIT(FROM) | BIT(UNTIL) | BIT(LIMIT) | BIT(FORMAT) | BIT(KEY) | BIT(VERDICT) | BIT(REASON),
+     uploads_run},
     {"rules", "", SHAPE_WORD, COMMON, rulelist_run},
 };
 

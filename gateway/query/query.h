@@ -6,6 +6,7 @@
 #define GATEWAY_QUERY_QUERY_H
 
 #include "backends/shares.h"
+#include "backends/uploads.h"
 #include "codecs/base.h"
 
 struct query {
@@ -19,6 +20,8 @@ struct query {
     const struct hash_key *key;            /* the store's */
     const struct share_reader_ops *shares; /* NULL: no function shares are kept */
     struct share_store *share_store;
+    struct uploads *uploads;
+    struct str only_key;       /* uploads of this key alone; empty: of the project */
     size_t memory_limit;       /* of this query */
     int64_t deadline_ns;       /* CLOCK_MONOTONIC; past it: 504 */
     const atomic_bool *cancel; /* set by the loop when the client has gone or the deadline has passed */
