@@ -56,8 +56,9 @@ struct conf {
     uint32_t uploads_keep;
     uint64_t memory;
     struct limits limits;
-    uint32_t max_head_bytes, max_headers, max_connections, max_per_address; /* limits.head, limits.headers, ... */
-    uint64_t head_ms, body_ms, idle_ms, write_ms, admission_ms, query_ms;   /* timeouts.* */
+    uint32_t max_head_bytes, max_headers, max_connections, max_per_address, max_services,
+        max_series;                                                       /* limits.head, limits.headers, ... */
+    uint64_t head_ms, body_ms, idle_ms, write_ms, admission_ms, query_ms; /* timeouts.* */
     uint64_t drain_ms, shutdown_ms, max_age_ms;
     uint32_t max_requests; /* of a connection; 0: any number */
     unsigned roles;

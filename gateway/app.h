@@ -19,6 +19,7 @@ enum { READ_BUFFER_BYTES = 64 << 10 };
 
 struct conn;
 struct crowd;
+struct census;
 struct submit;
 struct reload;
 struct hour_runner;
@@ -43,7 +44,9 @@ struct app {
     struct ledger ledger;
     struct turn turn;
     struct metrics metrics;
-    struct crowd *crowd; /* connections by address */
+    struct crowd *crowd;   /* connections by address */
+    struct census *census; /* services and series of projects */
+    size_t census_charged;
     struct conn *conns;
     size_t descriptors;         /* that the process may have */
     size_t n_conns, n_requests; /* alive; a request may outlive its connection */

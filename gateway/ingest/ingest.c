@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "gateway/conn.h"
+#include "gateway/ingest/census.h"
 #include "gateway/ingest/note.h"
 #include "gateway/ingest/spec.h"
 #include "gateway/ingest/submit.h"
@@ -138,6 +139,22 @@ void ingest_stored(void *owner, struct attempt a, enum put_result result)
         answer_now(in);
 }
 
+/* Whether it may come, as far as services and series of its project go; counted as refused if not. */
+static bool is_known(struct ingest *in, const struct record *rec)
+{
+    struct app *app = in->r->app;
+    struct census_limits most = {app->conf->max_services, app->conf->max_series};
+    struct fault f = {.err = E_OK};
+    bool ok = census_take(app->census, rec, most, app_now_ns(), &f) == E_OK;
+    size_t bytes = census_bytes(app->census);
+
+    ledger_charge(&app->ledger, LEDGER_caches, (int64_t)bytes - (int64_t)app->census_charged);
+    app->census_charged = bytes;
+    if (!ok)
+        count_refused(in, &f);
+    return ok;
+}
+
 /* Hands every record over; counts the rest. */
 static void submit_all(struct ingest *in)
 {
@@ -163,7 +180,9 @@ static void submit_all(struct ingest *in)
         } else {
             struct record *rec = upload_take(in->upload, i);
             size_t size = rec->bytes;
-            if (in->told && submit_record(app->submit, rec, in)) {
+            if (!is_known(in, rec)) {
+                record_free(rec);
+            } else if (in->told && submit_record(app->submit, rec, in)) {
                 in->pending++;
                 bytes += size;
             } else {

@@ -401,3 +401,32 @@ class TestConnectionsPerAddress:
         assert all(map(self.hello, held))
         for wire in held:
             wire.close()
+
+
+class TestServicesAndSeries:
+    def test_known_ones_go_on(self, make_gate):
+        gate = make_gate("limits: { services: 2, series: 3 }\n")
+        send = lambda name: gate.ingest(simple().gz(), name=name)
+        assert [send(n).status for n in ("a", "b", "a", "a{pod=1}")] == [200] * 4
+        refused(send("c"), 400, "limits.services 2", '"c"', "2 today")
+        refused(send("a{pod=2}"), 400, "limits.series 3", "3 series")
+        assert [send(n).status for n in ("a", "b", "a{pod=1}")] == [200] * 3
+        assert gate.count("flamegate_profiles_refused_total", reason="services_limit") == 1
+        assert gate.count("flamegate_profiles_refused_total", reason="series_limit") == 1
+        other = gate.create("server", "other", "--project", "other")
+        gate.until(lambda: gate.ingest(simple().gz(), name="c", key=other).status, 200)
+
+    def test_of_a_batch_the_rest_is_stored(self, make_gate):
+        gate = make_gate("limits: { services: 1 }\n")
+        series = lambda name: ({"__name__": "process_cpu", "service_name": name}, [simple(name).gz()])
+        reply = gate.push(push([series("first"), series("second"), series("first")]))
+        assert reply.status == 400 and (reply.json()["stored"], reply.json()["refused"]) == (2, 1), reply
+        assert "limits.services" in reply.text
+
+    def test_a_reload_raises_it(self, make_gate):
+        gate = make_gate("limits: { services: 1 }\n")
+        assert gate.ingest(simple().gz(), name="a").status == 200
+        assert gate.ingest(simple().gz(), name="b").status == 400
+        gate.configure("limits: { services: 2 }\n")
+        gate.until(lambda: gate.ingest(simple().gz(), name="b").status, 200)
+        assert gate.ingest(simple().gz(), name="c").status == 400
