@@ -87,7 +87,7 @@ enum err pg_fetch_days(struct pg_scan *s, int32_t first, int32_t last, struct pg
     return e;
 }
 
-static struct once_row *add_row(struct pg_scan *s)
+struct once_row *pg_scan_add_row(struct pg_scan *s)
 {
     if (s->n == s->cap) {
         size_t cap = s->cap ? s->cap * 2 : 256;
@@ -123,7 +123,7 @@ static bool meet(struct pg_scan *s, struct pg_names *names, struct pg_pending *p
 static enum err on_row(void *ctx, const struct pg_result *r, int row)
 {
     struct pg_scan *s = ctx;
-    struct once_row *to = add_row(s);
+    struct once_row *to = pg_scan_add_row(s);
     struct str content = pg_bytes(r, row, 6);
 
     if (!to)
@@ -197,23 +197,27 @@ static enum err fetch_typesets(struct pg_scan *s)
     return pg_scan_run(s, &q, PG_WHOLE, on_typeset);
 }
 
-enum err pg_fetch_rows(struct pg_scan *s, int64_t from, int64_t last)
+enum err pg_fetch_rows(struct pg_scan *s, const struct pg_pending *services, int64_t from, int64_t last)
 {
     struct pg_statement q = {.sql = pg_sql[SQL_GET_WINDOW]};
+    int64_t near = pg_scan_shift(from, -pg_scan_margin_ns), far = pg_scan_shift(last, pg_scan_margin_ns);
+    size_t kept = s->n, before = s->n;
     enum err e;
-    size_t kept = 0;
 
-    add_ids(&q, &s->all_services);
-    pg_param_int(&q, PG_INT8, from);
-    pg_param_int(&q, PG_INT8, last);
+    add_ids(&q, services);
+    pg_param_int(&q, PG_INT8, near);
+    pg_param_int(&q, PG_INT8, far);
     e = pg_scan_run(s, &q, PG_WHOLE, on_row);
     if (!e)
-        e = fetch_series(s, day_of(from), day_of(last));
+        e = fetch_series(s, day_of(near), day_of(far));
     if (!e)
         e = fetch_typesets(s);
-    for (size_t i = 0; !e && i < s->n; i++)
-        if (pg_names_find(&s->series, s->rows[i].series_id)->wanted)
-            s->rows[kept++] = s->rows[i];
+    for (size_t i = before; !e && i < s->n; i++) {
+        if (!pg_names_find(&s->series, s->rows[i].series_id)->wanted)
+            continue;
+        s->rows[i].near = s->rows[i].time_ns < from || s->rows[i].time_ns > last;
+        s->rows[kept++] = s->rows[i];
+    }
     s->n = kept;
     return e;
 }

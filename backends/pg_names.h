@@ -7,6 +7,7 @@
 struct pg_name {
     int64_t id;
     bool wanted;               /* of a series: by the selection */
+    uint32_t taken, dirty;     /* of a service: hours of the day, a bit each (pg_scan_hours.c) */
     struct series series;      /* a series */
     struct sample_type *types; /* or a set of types */
     uint32_t n_types;

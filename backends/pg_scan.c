@@ -2,9 +2,7 @@
  * Scanning: a day at a time, so that memory is bounded by a day's rows. First the small columns say which rows there
  * are, and once.h which of them count; then those are fetched whole, in runs of some hundreds, in the order of their
  * time. Whatever was committed in between is not of this scan; what has expired in between is left out.
- *
- * Here is the place for hour compaction: of a window longer than a few hours the closed, clean hours will come from
- * hour records in pick_day, and only the rest from rows.
+ * Of hours that stand for themselves (pg_scan_hours.c) only the hour rows are looked at.
  */
 #include "backends/pg_scan.h"
 
@@ -15,10 +13,8 @@
 #include "backends/pg_array.h"
 #include "backends/pg_sql.h"
 
-enum { MARGIN_S = 600, RUN_FIRST = 128, RUN_MAX = 4096, READ_MS = 60000 };
+enum { RUN_FIRST = 128, RUN_MAX = 4096, READ_MS = 60000 };
 static const size_t NAMES_MAX_BYTES = (size_t)256 << 20;
-/* As in sqlite_scan.c: a retry of a payload without a time of its own may lie a little outside of the window. */
-static const int64_t MARGIN_NS = MARGIN_S * INT64_C(1000000000);
 
 bool pg_scan_cancelled(const struct pg_scan *s)
 {
@@ -70,8 +66,9 @@ static enum err give_row(struct pg_scan *s, const struct once_row *o, const stru
     out.format = pg_bytes(r, row, 12);
     out.trace_id = pg_bytes(r, row, 13);
     out.original_bytes = (uint64_t)pg_int(r, row, 14);
+    out.class_days = (uint16_t)pg_int(r, row, 15);
     if (s->what & SCAN_BODY)
-        out.body = pg_bytes(r, row, 15);
+        out.body = pg_bytes(r, row, 16);
     s->stopped = s->row(s->ctx, &out);
     return s->stopped;
 }
@@ -143,6 +140,8 @@ static enum err give_run(struct pg_scan *s, size_t first, size_t until)
 
     s->at = first;
     s->until = until;
+    if (s->rows[first].hour)
+        return pg_scan_give_hours(s);
     e = add_ids(s, &q, true);
     pg_param_int(&q, PG_INT8, a < b ? a : b);
     pg_param_int(&q, PG_INT8, a < b ? b : a);
@@ -160,15 +159,29 @@ static enum err give_rows(struct pg_scan *s)
     enum err e = E_OK;
 
     for (size_t i = 0, until; !e && i < s->n; i = until) {
-        until = s->n - i < run ? s->n : i + run;
+        for (until = i + 1; until < s->n && until - i < run && s->rows[until].hour == s->rows[i].hour;)
+            until++;
         e = pg_scan_cancelled(s) ? fault_set(s->f, E_CANCELLED, NULL) : give_run(s, i, until);
         run = run * 2 < RUN_MAX ? run * 2 : RUN_MAX;
     }
     return e;
 }
 
+/* The hours of the day take their places among the rows. */
+static enum err add_hours(struct pg_scan *s)
+{
+    for (size_t i = 0; i < s->n_hours; i++) {
+        struct once_row *r = pg_scan_add_row(s);
+
+        if (!r)
+            return pg_scan_no_memory(s);
+        *r = s->hours[i];
+    }
+    return E_OK;
+}
+
 /* Leaves those rows that count and are wanted, in their order. */
-static enum err choose(struct pg_scan *s, int64_t from, int64_t last, int32_t first_day, int32_t last_day)
+static enum err choose(struct pg_scan *s, int32_t first_day, int32_t last_day)
 {
     size_t kept = 0;
     enum err e = once_find(s->rows, s->n) ? pg_fetch_marks(s, first_day, last_day) : E_OK;
@@ -176,11 +189,13 @@ static enum err choose(struct pg_scan *s, int64_t from, int64_t last, int32_t fi
     if (e)
         return e;
     once_choose(s->rows, s->n);
+    e = add_hours(s);
+    if (e)
+        return e;
     for (size_t i = 0; i < s->n; i++) {
         const struct once_row *r = &s->rows[i];
 
-        if (r->counts && r->time_ns >= from && r->time_ns <= last &&
-            (!s->sel->time_match || s->sel->time_match(s->sel->ctx, r->time_ns)))
+        if (r->counts && !r->near && (!s->sel->time_match || s->sel->time_match(s->sel->ctx, r->time_ns)))
             s->rows[kept++] = *r;
     }
     s->n = kept;
@@ -189,7 +204,7 @@ static enum err choose(struct pg_scan *s, int64_t from, int64_t last, int32_t fi
     return E_OK;
 }
 
-static int64_t shift(int64_t ns, int64_t by)
+int64_t pg_scan_shift(int64_t ns, int64_t by)
 {
     bool over = false;
 
@@ -198,19 +213,22 @@ static int64_t shift(int64_t ns, int64_t by)
 
 static enum err pick_day(struct pg_scan *s, int32_t day)
 {
-    int64_t from = day_start(day), last = shift(from, DAY_NS - 1), near, far;
-    enum err e;
+    int64_t from = day_start(day), last = pg_scan_shift(from, DAY_NS - 1);
+    enum err e = E_OK;
 
     if (s->sel->from_ns > from)
         from = s->sel->from_ns;
     if (s->sel->until_ns - 1 < last)
         last = s->sel->until_ns - 1;
-    near = shift(from, -MARGIN_NS);
-    far = shift(last, MARGIN_NS);
-    s->n = 0;
-    e = pg_fetch_rows(s, near, far);
+    s->n = s->n_hours = 0;
+    s->day = day;
+    s->raw_gone = false;
+    if (s->what & SCAN_HOURS)
+        e = pg_scan_list_hours(s, from, last);
     if (!e)
-        e = choose(s, from, last, day_of(near), day_of(far));
+        e = pg_scan_list_rest(s, from, last);
+    if (!e)
+        e = choose(s, day_of(pg_scan_shift(from, -pg_scan_margin_ns)), day_of(pg_scan_shift(last, pg_scan_margin_ns)));
     return e ? e : give_rows(s);
 }
 
@@ -243,6 +261,7 @@ static void end_scan(struct pg_scan *s)
 {
     s->store->host->account(s->store->host->ctx, "queries", -(int64_t)(s->cap * sizeof *s->rows));
     free(s->rows);
+    free(s->hours);
     pg_names_free(&s->series);
     pg_names_free(&s->typesets);
     pg_names_free(&s->services);

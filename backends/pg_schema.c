@@ -101,6 +101,18 @@ static const char drop_day[] = "DO $do$ DECLARE t text; child text; BEGIN " LOCK
                                " EXECUTE format('DROP TABLE %%I', child);"
                                " END LOOP; END $do$";
 
+/* With the locks nobody can put anything of that day; what has been put before has left its dirty rows. */
+static const char drop_profiles[] =
+    "DO $do$ DECLARE d date := date '1970-01-01' + %d; t text; BEGIN " LOCK "SET LOCAL lock_timeout = '500ms';"
+    " FOR t IN SELECT c.relname FROM pg_class c WHERE c.oid = to_regclass(c.relname::text)"
+    " AND c.relname ~ ('^(profile|mark)_c[0-9]+_' || to_char(d, 'YYYYMMDD') || '$') ORDER BY c.relname DESC LOOP"
+    " EXECUTE format('LOCK TABLE %%I IN ACCESS EXCLUSIVE MODE', t); END LOOP;"
+    " IF EXISTS (SELECT FROM dirty_hour WHERE hour >= %d * 24::bigint AND hour < (%d + 1) * 24::bigint) THEN RETURN;"
+    " END IF; UPDATE raw_gone SET gone = true WHERE day = d;"
+    " FOR t IN SELECT c.relname FROM pg_class c WHERE c.oid = to_regclass(c.relname::text)"
+    " AND c.relname ~ ('^(profile|mark)_c[0-9]+_' || to_char(d, 'YYYYMMDD') || '$') LOOP"
+    " EXECUTE format('TRUNCATE %%I', t); END LOOP; END $do$";
+
 static const char list_days[] =
     "SELECT DISTINCT substring(d.relname from '_c([0-9]+)_')::int,"
     " to_date(right(d.relname, 8), 'YYYYMMDD') - date '1970-01-01' FROM pg_inherits c"
@@ -245,5 +257,13 @@ enum err pg_schema_drop_day(struct pg_call *c, struct pg_day day, struct fault *
     char sql[sizeof drop_day + 64];
 
     snprintf(sql, sizeof sql, drop_day, (unsigned)day.class_days, (int)day.day, (unsigned)day.class_days);
+    return run(c, sql, DROP_MS, NULL, NULL, f);
+}
+
+enum err pg_schema_drop_profiles(struct pg_call *c, int32_t day, struct fault *f)
+{
+    char sql[sizeof drop_profiles + 64];
+
+    snprintf(sql, sizeof sql, drop_profiles, (int)day, (int)day, (int)day);
     return run(c, sql, DROP_MS, NULL, NULL, f);
 }

@@ -16,7 +16,7 @@
 #define PG_LIST_COLUMNS "time_ns, boot, grp, place, service, series, content, has_identity, typeset"
 #define PG_ROW_COLUMNS                                                                                                 \
     "time_ns, boot, grp, place, service, series, duration_ns, stored_ns, n_samples, typeset, totals, main_type,"       \
-    " format, trace, original_bytes"
+    " format, trace, original_bytes, class"
 
 /* Name, text. HEAD_*: the first statement of a transaction; its second column is the database's identity. */
 #define PG_STATEMENTS(X)                                                                                               \
@@ -49,10 +49,7 @@
       " $4::bigint[], $5::bigint[]) ON CONFLICT (boot, grp, class, day) DO UPDATE"                                     \
       " SET told = mark.told & excluded.told")                                                                         \
     PG_HOUR_STATEMENTS(X)                                                                                              \
-    X(GET_DAYS,                                                                                                        \
-      "SELECT day FROM (SELECT DISTINCT to_date(right(d.relname, 8), 'YYYYMMDD') - date '1970-01-01' AS day"           \
-      " FROM pg_inherits c JOIN pg_inherits i ON i.inhparent = c.inhrelid JOIN pg_class d ON d.oid = i.inhrelid"       \
-      " WHERE c.inhparent = to_regclass('profile')) days WHERE day >= $1::int AND day <= $2::int")                     \
+    X(GET_DAYS, "SELECT day FROM (" PG_PROFILE_DAYS ") days WHERE day >= $1::int AND day <= $2::int")                  \
     X(GET_SERVICES, "SELECT id, name FROM service WHERE project = $1::text ORDER BY name")                             \
     X(GET_SERVICE, "SELECT id, name FROM service WHERE id = $1::bigint AND project = $2::text")                        \
     X(GET_WINDOW, "SELECT " PG_LIST_COLUMNS PG_WINDOW)                                                                 \

@@ -50,6 +50,8 @@ enum err pg_upkeep_prepare_now(struct sample_store *s, struct fault *f)
     struct pg_call *c = pg_call_take(s->pool, &s->hurry);
     enum err e = c ? pg_schema_prepare(c, s->host->key, f) : fault_set(f, E_NO_MEMORY, NULL);
 
+    if (!e)
+        e = pg_hours_look_raw(s, c, f);
     if (c)
         pg_call_give(c);
     return e;
@@ -181,7 +183,10 @@ static void run_expire(struct pg_job *j)
 
     e->ahead = true;
     if (c) {
+        struct fault f = {0};
+
         drop_expired(e, c);
+        (void)!pg_hours_look_raw(e->store, c, &f); /* comes again */
         pg_call_give(c);
     }
     for (int i = 0; i < e->n_classes; i++)

@@ -228,6 +228,7 @@ static struct sample_store *postgres_open(const struct store_host *h, struct str
     }
     s->host = h;
     atomic_init(&s->hurry, false);
+    atomic_init(&s->raw_since, INT64_MIN);
     hash_key_random(&random);
     s->writer = hash64(&random, "writer", 6);
     if (!set_options(s, address, f) || !(s->pool = pg_pool_new(&s->options)) || !(s->stored = pg_stored_new(h)) ||
@@ -284,8 +285,7 @@ static bool postgres_healthy(const struct sample_store *s)
 
 static int64_t pg_raw_since(const struct sample_store *s)
 {
-    (void)s;
-    return INT64_MIN;
+    return atomic_load_explicit(&s->raw_since, memory_order_relaxed);
 }
 
 static const struct sample_store_ops write_ops = {
@@ -303,4 +303,5 @@ static const struct sample_reader_ops read_ops = {
     .original = pg_original,
     .raw_since = pg_raw_since,
 };
-const struct backend backend_postgres = {.remote = true, .write = &write_ops, .read = &read_ops};
+const struct backend backend_postgres = {
+    .remote = true, .write = &write_ops, .read = &read_ops, .hours = &pg_hours_ops};

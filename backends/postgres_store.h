@@ -71,7 +71,8 @@ struct sample_store {
     struct pg_options options;
     struct pg_pool *pool;
     struct pg_stored *stored;
-    atomic_bool hurry; /* do not wait for the server any more */
+    _Atomic int64_t raw_since; /* as pg_hours_look_raw last saw it */
+    atomic_bool hurry;         /* do not wait for the server any more */
 
     /* loop only */
     struct pg_link *link;
@@ -111,6 +112,10 @@ void pg_put_settle(struct sample_store *s); /* ends a put that is through, or wi
 void pg_put_done(struct sample_store *s, bool ok, const struct pg_fault *f);
 /* Another database than before has answered: what was thought to be there may not be. */
 void pg_identity_changed(struct sample_store *s, const char *identity);
+
+/* pg_hours.c: which days have no single profiles any more. Blocks. */
+enum err pg_hours_look_raw(struct sample_store *s, struct pg_call *c, struct fault *f) MUST_CHECK;
+extern const struct hour_ops pg_hours_ops;
 
 /* pg_mark.c */
 void pg_mark_fresh(struct sample_store *s, const struct group *g); /* it is being put */
