@@ -52,7 +52,7 @@ run_pytest() { # NAME ARGUMENTS: adds what it counts
         failed=$((failed + 1)) # it did not even come to an end
     fi
 }
-over_postgres='query shares retry corpus push folded time pprof_oracle crash'
+over_postgres='query shares retry corpus push folded time pprof_oracle crash hours'
 if [ -n "$(find test/integration test/live -name 'test_*.py' 2>/dev/null | head -n 1)" ]; then
     run_pytest pytest test
     echo "over PostgreSQL and Redis: $over_postgres"

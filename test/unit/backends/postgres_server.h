@@ -240,7 +240,7 @@ static inline const char *ask(const char *sql)
 }
 
 /* Puts until all of it is stored; how often the store asked to come again. */
-static int put_until_stored(struct world *w, struct group *g)
+static inline int put_until_stored(struct world *w, struct group *g)
 {
     for (int again = 0; again < 100; again++) {
         bool all = true;
