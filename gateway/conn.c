@@ -18,8 +18,7 @@
 
 enum {
     LINGER_MS = 2000,
-    JITTER = 200,         /* per mille, in all */
-    FRESH_NS = 500000000, /* who has just come is about to send */
+    JITTER = 200, /* per mille, in all */
     PACE_BYTES = 640 << 10,
     SEND_BYTES = 128 << 10, /* that the kernel takes of an answer before anybody reads; by itself, some MiB */
     WRITE_BYTES = 16 << 10, /* of an answer, in each timeouts.write */
@@ -478,26 +477,4 @@ bool conn_accept(struct listener *l)
     uv_timer_start(&c->timer, on_timer, app->conf->head_ms, 0);
     intake_watch(c);
     return true;
-}
-
-/* Nothing is under way, and nothing on its way. */
-static bool resting(const struct conn *c)
-{
-    uv_os_fd_t fd;
-    int unread = 0;
-
-    if (c->state == CONN_HEAD)
-        return !c->counted && uv_hrtime() - c->request_ns > FRESH_NS;
-    if (c->state != CONN_IDLE)
-        return false;
-    return uv_fileno((const uv_handle_t *)&c->tcp, &fd) != 0 || ioctl(fd, FIONREAD, &unread) != 0 || unread == 0;
-}
-
-void conn_close_all(struct app *app, bool all)
-{
-    for (struct conn *c = app->conns, *next; c; c = next) {
-        next = c->next;
-        if (all || resting(c))
-            conn_close(c, CLOSE_SHUTDOWN, false);
-    }
 }
