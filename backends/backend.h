@@ -46,6 +46,7 @@ struct store_host {
     size_t symbols_memory;        /* bound of the set of stored ids, and of what is kept to be sent again */
     size_t minutes_memory;        /* bound of the minutes that a share store which stands apart keeps */
     uint64_t resend_ms;           /* what was committed so lately is sent again when another database takes over */
+    bool schema_fixed;            /* `open` refuses an older schema, rather than changing it */
     bool shares;                  /* keep function shares beside the profiles, where the store can */
     /* Any thread. level: 0 error, 1 warn, 2 info. */
     void (*log)(void *ctx, int level, const char *text);
@@ -61,6 +62,8 @@ struct sample_store_ops {
 
     /* Opens or makes the store. On the loop, before serving; may block. NULL: f says why. */
     struct sample_store *(*open)(const struct store_host *h, struct str address, struct fault *f);
+    /* Brings the schema from version *was (0: there is none) to *is, and ends. Blocks. NULL: `open` always does it. */
+    enum err (*migrate)(const struct store_host *h, struct str address, int64_t *was, int64_t *is, struct fault *f);
     /* Idempotent by attempt; never reads. At most one put is under way; the caller waits for done. */
     void (*put)(struct sample_store *s, struct group *g);
     /* Bit i: the client of row i was told 200. Fire and forget, behind the put under way; a later one only clears. */

@@ -190,20 +190,39 @@ static enum err judge(const struct meta *m, struct fault *f)
     return E_OK;
 }
 
-enum err pg_schema_prepare(struct pg_call *c, const struct hash_key *key, struct fault *f)
+/* Older, and not to be changed here. */
+static enum err refuse_older(int64_t version, struct fault *f)
+{
+    if (!version)
+        return fault_set(f, E_INTERNAL,
+                         "samples: there is no schema in PostgreSQL, version %d is needed; migrate is manual: run "
+                         "`flamegate migrate` first",
+                         VERSION);
+    return fault_set(f, E_INTERNAL,
+                     "samples: the schema in PostgreSQL is version %lld, %d is needed; migrate is manual: run "
+                     "`flamegate migrate` first",
+                     (long long)version, VERSION);
+}
+
+enum err pg_schema_prepare(struct pg_call *c, const struct hash_key *key, bool fixed, struct pg_versions *v,
+                           struct fault *f)
 {
     static const char read_meta[] = "SELECT (SELECT value::int FROM meta WHERE key = 'version'),"
                                     " (SELECT value FROM meta WHERE key = 'hash_key')";
     struct meta m = {0};
     enum err e = read_version(c, &m.version, f);
 
+    v->was = v->is = m.version;
     hash_key_fingerprint(key, m.key);
-    for (int64_t v = m.version; !e && v < VERSION; v++)
-        e = run(c, steps[v], DDL_MS, NULL, NULL, f);
+    if (!e && fixed && m.version < VERSION)
+        return refuse_older(m.version, f);
+    for (int64_t step = m.version; !e && step < VERSION; step++)
+        e = run(c, steps[step], DDL_MS, NULL, NULL, f);
     if (!e && m.version <= VERSION)
         e = claim_key(c, &m, f);
     if (!e)
         e = run(c, read_meta, DDL_MS, on_meta, &m, f);
+    v->is = m.version;
     return e ? e : judge(&m, f);
 }
 

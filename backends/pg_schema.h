@@ -14,8 +14,13 @@ struct pg_day {
     int32_t day;
 };
 
-/* Makes or migrates the tables. E_INTERNAL: not ours to write to (a newer schema, another key); else E_STORE_DOWN. */
-enum err pg_schema_prepare(struct pg_call *c, const struct hash_key *key, struct fault *f) MUST_CHECK;
+struct pg_versions {
+    int64_t was, is; /* 0: no schema */
+};
+/* Makes or migrates the tables; fixed: refuses to. E_INTERNAL: not ours to write to (a newer schema, an older one that
+ * is fixed, another key); else E_STORE_DOWN. */
+enum err pg_schema_prepare(struct pg_call *c, const struct hash_key *key, bool fixed, struct pg_versions *v,
+                           struct fault *f) MUST_CHECK;
 /* Partitions of every table for a class's days first..last. */
 enum err pg_schema_make_days(struct pg_call *c, uint16_t class_days, int32_t first, int32_t last,
                              struct fault *f) MUST_CHECK;

@@ -48,8 +48,11 @@ void pg_upkeep_forget_day(struct sample_store *s, uint16_t class_days, int32_t d
 enum err pg_upkeep_prepare_now(struct sample_store *s, struct fault *f)
 {
     struct pg_call *c = pg_call_take(s->pool, &s->hurry);
-    enum err e = c ? pg_schema_prepare(c, s->host->key, f) : fault_set(f, E_NO_MEMORY, NULL);
+    struct pg_versions v;
+    enum err e = c ? pg_schema_prepare(c, s->host->key, s->host->schema_fixed, &v, f) : fault_set(f, E_NO_MEMORY, NULL);
 
+    if (!e && v.was < v.is)
+        pg_log(s, 2, "store=postgres ev=migrated from=%lld to=%lld", (long long)v.was, (long long)v.is);
     if (!e)
         e = pg_hours_look_raw(s, c, f);
     if (c)

@@ -247,6 +247,28 @@ static struct sample_store *postgres_open(const struct store_host *h, struct str
     return NULL;
 }
 
+static enum err postgres_migrate(const struct store_host *h, struct str address, int64_t *was, int64_t *is,
+                                 struct fault *f)
+{
+    struct sample_store *s = calloc(1, sizeof *s);
+    struct pg_versions v = {0};
+    struct pg_call *c = NULL;
+    enum err e = E_NO_MEMORY;
+
+    *f = (struct fault){0};
+    if (!s)
+        return fault_set(f, E_NO_MEMORY, NULL);
+    s->host = h;
+    if (set_options(s, address, f) && (s->pool = pg_pool_new(&s->options)) && (c = pg_call_take(s->pool, NULL)))
+        e = pg_schema_prepare(c, h->key, false, &v, f);
+    if (c)
+        pg_call_give(c);
+    free_store(s);
+    *was = v.was;
+    *is = v.is;
+    return e ? fault_set(f, e, NULL) : E_OK;
+}
+
 static void postgres_put(struct sample_store *s, struct group *g)
 {
     pg_put_start(s, g);
@@ -291,6 +313,7 @@ static int64_t pg_raw_since(const struct sample_store *s)
 static const struct sample_store_ops write_ops = {
     .scheme = "postgres",
     .open = postgres_open,
+    .migrate = postgres_migrate,
     .put = postgres_put,
     .mark = postgres_mark,
     .expire = postgres_expire,

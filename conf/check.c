@@ -72,7 +72,6 @@ static void addresses(const struct check *k)
     }
 }
 
-/* Better refused than taken and not done. */
 /* Profiles that may still come must find those that they belong to. */
 static void raw(const struct check *k)
 {
@@ -83,12 +82,6 @@ static void raw(const struct check *k)
     if (c->window_past_ns < 0 || c->retention_raw_days * INT64_C(86400000000000) < c->window_past_ns)
         object(k, STR("retention.raw"), STR("retention"),
                "retention.raw: must not be shorter than accept_window.past: hours are final when their profiles go");
-}
-
-static void later(const struct check *k)
-{
-    if (!k->c->migrate_auto)
-        object(k, STR("migrate"), STR("migrate"), "migrate: this version changes schemas at its start only (auto)");
 }
 
 /* Made on the first start, each replica would have one of its own, and a new container another one than the database's.
@@ -122,7 +115,6 @@ void check_all(const struct source *s, const struct conf *c, const struct doc_no
     limits(&k);
     addresses(&k);
     raw(&k);
-    later(&k);
     hash_key(&k);
     encrypted(&k);
 }

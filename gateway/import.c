@@ -127,6 +127,7 @@ static bool open_store(struct import *im, const struct conf *c, struct fault *f)
         .data_dir = c->data_dir,
         .key = &im->key,
         .symbols_memory = c->memory / 8,
+        .schema_fixed = !c->migrate_auto,
         .shares = str_starts(str_of(c->shares), STR("sqlite:")),
         .log = host_log,
         .account = host_account,

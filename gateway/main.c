@@ -9,6 +9,7 @@
 #include "conf/conf.h"
 #include "gateway/certs.h"
 #include "gateway/import.h"
+#include "gateway/migrate.h"
 #include "gateway/probe.h"
 #include "gateway/scrape.h"
 #include "gateway/serve.h"
@@ -23,7 +24,8 @@ static const char usage_text[] =
     "  key create --name N --type server|browser|reader|admin [--project P] [--expires 90d] [--secret-file F] "
     "[--print]\n"
     "  key list | key revoke --name N | key hash\n"
-    "  migrate                    change the stores' schema (the embedded ones do it by themselves)\n"
+    "  migrate                    bring PostgreSQL's schema to this version (serve does it too, unless migrate: "
+    "manual)\n"
     "  import DIR                 carry what the embedded store in DIR (another data_dir) holds over into `samples`\n"
     "  spool ls|verify [--dir D]  what waits here for a store that is away: list it, or check every record of it\n"
     "  healthcheck                ask a running gateway on this machine whether it is ready\n"
@@ -127,17 +129,15 @@ static int healthcheck(const char *path)
     return ok ? EXIT_GOOD : EXIT_OTHER;
 }
 
-/* Every store changes its schema when `serve` opens it. An address may hold a password, so only its scheme is told. */
 static int migrate(const char *path)
 {
     struct conf *c = load(path);
 
     if (!c)
         return EXIT_CONFIG;
-    printf("samples are in %.*s: nothing to do, serve changes the schema when it opens the store\n",
-           (int)strcspn(c->samples, ":"), c->samples);
+    int code = migrate_run(c);
     conf_free(c);
-    return EXIT_GOOD;
+    return code;
 }
 
 static int import(const char *path, const char *dir)

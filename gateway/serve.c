@@ -291,6 +291,7 @@ static bool open_store(struct server *s, struct fault *f)
         .resend_ms = app->conf->resend_ms,
         .symbols_memory = ledger_share_symbols(app->conf->memory) - minutes,
         .minutes_memory = minutes,
+        .schema_fixed = !app->conf->migrate_auto,
         .log = host_log,
         .account = host_account,
         .ctx = app,
