@@ -2,12 +2,12 @@
  * load: a closed loop of uploads or queries over N connections for some seconds; prints one line of JSON.
  *
  *   load -k ingest|push|sink|get -u HOST:PORT[/PATH] [-b FILE,FILE...] [-c CONNECTIONS] [-d SECONDS] [-n REQUESTS]
- *        [-s SPREAD_SECONDS] [-S SERIES] [-a APP] [-p SERVER_PID] [-H HEADER] [-e STATUS] [-l LABEL]
+ *        [-s SPREAD_SECONDS] [-S SERIES] [-a APP] [-p SERVER_PID] [-H HEADER] [-e STATUS] [-i MS] [-l LABEL]
  *
  * One thread on epoll, so that it takes little from the server beside it. A connection sends its next request when it
- * has read the whole answer to the last one. -e: the answer that is expected, instead of any 2xx. -s spreads the
- * profiles' times over the last seconds (needs -n). Latency is from before the first byte is written to after the last
- * byte is read. CPU and memory of the server are read from /proc.
+ * has read the whole answer to the last one. -e: the answer that is expected, instead of any 2xx. -i: at most one
+ * request in so many ms from each. -s spreads the profiles' times over the last seconds (needs -n). Latency is from
+ * before the first byte is written to after the last byte is read. CPU and memory of the server are read from /proc.
  */
 #include "bench/server.h"
 #include "bench/upload.h"
@@ -54,7 +54,7 @@ static struct {
     char host[64];
     struct body bodies[BODIES_MAX];
     size_t n_bodies, n_links;
-    double seconds, spread;
+    double seconds, spread, every;
     uint64_t limit, seq;
     int pid, poll_fd, expect;
     const char *label;
@@ -179,6 +179,7 @@ static void link_answered(struct link *l)
         close(l->fd);
         l->fd = -1;
     }
+    l->retry_at = l->started + run.every;
     if (!wanted(l->status))
         l->retry_at = now() + FAILURE_PAUSE_MS / 1e3;
 }
@@ -388,7 +389,7 @@ static void usage(const char *why)
     fprintf(stderr,
             "load: %s\nusage: load -k ingest|push|sink|get -u HOST:PORT[/PATH] [-b FILE,...] [-c N] [-d SECONDS] [-n "
             "REQUESTS]\n"
-            "            [-s SPREAD] [-S SERIES] [-a APP] [-p PID] [-H HEADER] [-e STATUS] [-l LABEL]\n",
+            "            [-s SPREAD] [-S SERIES] [-a APP] [-p PID] [-H HEADER] [-e STATUS] [-i MS] [-l LABEL]\n",
             why);
     exit(2);
 }
@@ -436,7 +437,7 @@ static enum upload_kind kind_of(const char *name)
 static void take_arguments(int argc, char **argv)
 {
     int c;
-    while ((c = getopt(argc, argv, "k:u:b:c:d:n:s:S:a:p:H:e:l:")) != -1) {
+    while ((c = getopt(argc, argv, "k:u:b:c:d:n:s:S:a:p:H:e:i:l:")) != -1) {
         switch (c) {
         case 'k':
             run.plan.kind = kind_of(optarg);
@@ -473,6 +474,9 @@ static void take_arguments(int argc, char **argv)
             break;
         case 'e':
             run.expect = (int)strtol(optarg, NULL, 10);
+            break;
+        case 'i':
+            run.every = strtod(optarg, NULL) / 1e3;
             break;
         case 'l':
             run.label = optarg;

@@ -189,7 +189,7 @@ refusals() {
     stop
 }
 
-# 1,000 slow clients of each kind beside 50 healthy ones: all are cut by their timer, and the healthy ones notice little.
+# 1,000 slow clients of each kind beside 50 healthy ones, which send five uploads a second each: all are cut by their timer, and the healthy ones notice little.
 slow() {
     say "slow clients"
     slow_n=1000
@@ -199,14 +199,14 @@ slow() {
     gate_more=
     $python -c 'for i in range(4000): print("main;a_function_with_a_long_name_%d 1" % i)' >$out/deaf.txt
     curl -sf --data-binary @$out/deaf.txt "$gate_at/ingest?name=deaf" >/dev/null || :
-    load healthy/alone -k ingest -u $gate_at -b $small -c 50 -d $flood -a alone -p $gate_pid
+    load healthy/alone -k ingest -u $gate_at -b $small -c 50 -i 200 -d $flood -a alone -p $gate_pid
     ulimit -n "$(ulimit -Hn)"
     $on_first $python bench/slow.py $gate_at $slow_n 5 "/api/v1/functions?service=deaf&limit=100000" \
         "silent=10,head=10,body=15,chunks=15,extension=15,trailers=15,deaf=10" >>$results &
     many=$!
     pids="$pids $many"
     sleep 5 # until all are there: 1,000 large answers are work like any other
-    load healthy/slow -k ingest -u $gate_at -b $small -c 50 -d 9 -a slow -p $gate_pid
+    load healthy/slow -k ingest -u $gate_at -b $small -c 50 -i 200 -d 9 -a slow -p $gate_pid
     wait $many || :
     curl -s "http://$gate_admin/metrics" >$out/slow.metrics || :
     stop
