@@ -77,13 +77,15 @@ static const char *const steps[VERSION] = {
 
 /*
  * A partition is made alone and attached, which leaves readers and writers of its parent alone; CREATE ... PARTITION OF
- * would wait for all of them. $1 to $3 are put in by hand, since DO takes no parameters.
+ * would wait for all of them. The lock comes first: a detach under way waits for whoever has touched the parent. $1 to
+ * $3 are put in by hand, since DO takes no parameters.
  */
 static const char make_days[] =
     "DO $do$ DECLARE t text; d int; child text; BEGIN " LOCK "SET LOCAL lock_timeout = '10s';"
     " FOREACH t IN ARRAY ARRAY['series', 'symbols', 'profile', 'mark', 'hour'] LOOP FOR d IN %d..%d LOOP"
     " child := format('%%s_c%u_%%s', t, to_char(date '1970-01-01' + d, 'YYYYMMDD'));"
     " CONTINUE WHEN to_regclass(child) IS NOT NULL;"
+    " EXECUTE format('LOCK TABLE %%I IN SHARE UPDATE EXCLUSIVE MODE', t || '_c%u');"
     " EXECUTE format('CREATE TABLE %%I (LIKE %%I INCLUDING ALL)', child, t || '_c%u');"
     " IF t = 'profile' THEN"
     " EXECUTE format('ALTER TABLE %%I ATTACH PARTITION %%I FOR VALUES FROM (%%s) TO (%%s)', t || '_c%u', child,"
@@ -92,14 +94,16 @@ static const char make_days[] =
     " date '1970-01-01' + d, date '1970-01-01' + d + 1);"
     " END IF; END LOOP; END LOOP; END $do$";
 
-/* In the order in which a put takes its locks, so that the two do not wait for each other. */
-static const char drop_day[] = "DO $do$ DECLARE t text; child text; BEGIN " LOCK "SET LOCAL lock_timeout = '500ms';"
-                               " FOREACH t IN ARRAY ARRAY['series', 'symbols', 'profile', 'mark', 'hour'] LOOP"
-                               " child := format('%%s_c%u_%%s', t, to_char(date '1970-01-01' + %d, 'YYYYMMDD'));"
-                               " CONTINUE WHEN to_regclass(child) IS NULL;"
-                               " EXECUTE format('ALTER TABLE %%I DETACH PARTITION %%I', t || '_c%u', child);"
-                               " EXECUTE format('DROP TABLE %%I', child);"
-                               " END LOOP; END $do$";
+/*
+ * DETACH ... CONCURRENTLY waits for who uses the parent, and keeps nobody from using it; it has to be a statement of
+ * its own, and what a crash leaves of it has to be finished. Then the table is alone and can be dropped.
+ */
+static const char *const tables[] = {"series", "symbols", "profile", "mark", "hour"};
+enum { STEPS_MAX = 6 };
+enum table_state { TABLE_NONE, TABLE_ALONE, TABLE_ATTACHED, TABLE_PENDING };
+static const char state_of_table[] =
+    "SELECT CASE WHEN i.inhrelid IS NULL THEN 1 WHEN i.inhdetachpending THEN 3 ELSE 2 END"
+    " FROM pg_class d LEFT JOIN pg_inherits i ON i.inhrelid = d.oid WHERE d.oid = to_regclass('%s')";
 
 /* With the locks nobody can put anything of that day; what has been put before has left its dirty rows. */
 static const char drop_profiles[] =
@@ -113,12 +117,11 @@ static const char drop_profiles[] =
     " AND c.relname ~ ('^(profile|mark)_c[0-9]+_' || to_char(d, 'YYYYMMDD') || '$') LOOP"
     " EXECUTE format('TRUNCATE %%I', t); END LOOP; END $do$";
 
+/* Also of those that are detached and not dropped. */
 static const char list_days[] =
-    "SELECT DISTINCT substring(d.relname from '_c([0-9]+)_')::int,"
-    " to_date(right(d.relname, 8), 'YYYYMMDD') - date '1970-01-01' FROM pg_inherits c"
-    " JOIN pg_inherits i ON i.inhparent = c.inhrelid JOIN pg_class d ON d.oid = i.inhrelid WHERE c.inhparent IN"
-    " (to_regclass('series'), to_regclass('symbols'), to_regclass('profile'), to_regclass('mark'), to_regclass('hour'))"
-    " AND d.relname ~ '^[a-z]+_c[0-9]+_[0-9]{8}$'";
+    "SELECT DISTINCT substring(relname from '_c([0-9]+)_')::int, to_date(right(relname, 8), 'YYYYMMDD') - date"
+    " '1970-01-01' FROM pg_class WHERE relkind = 'r' AND oid = to_regclass(relname::text)"
+    " AND relname ~ '^(series|symbols|profile|mark|hour)_c[0-9]+_[0-9]{8}$'";
 
 static enum err run(struct pg_call *c, const char *sql, int64_t deadline_ms, pg_row row, void *ctx, struct fault *f)
 {
@@ -231,7 +234,7 @@ enum err pg_schema_make_days(struct pg_call *c, uint16_t class_days, int32_t fir
     char sql[sizeof make_days + 64];
     unsigned k = class_days;
 
-    snprintf(sql, sizeof sql, make_days, (int)first, (int)last, k, k, k, k);
+    snprintf(sql, sizeof sql, make_days, (int)first, (int)last, k, k, k, k, k);
     return run(c, sql, DDL_MS, NULL, NULL, f);
 }
 
@@ -271,12 +274,56 @@ enum err pg_schema_list_days(struct pg_call *c, struct pg_day **days, size_t *n,
     return E_OK;
 }
 
+static enum err on_state(void *ctx, const struct pg_result *r, int row)
+{
+    *(enum table_state *)ctx = (enum table_state)pg_int(r, row, 0);
+    return E_OK;
+}
+
+/* One step towards a table's end. *gone: there is none. */
+static enum err drop_step(struct pg_call *c, const char *parent, const char *child, bool *gone, struct fault *f)
+{
+    enum table_state state = TABLE_NONE;
+    char sql[512];
+    enum err e;
+
+    snprintf(sql, sizeof sql, state_of_table, child);
+    e = run(c, sql, DROP_MS, on_state, &state, f);
+    *gone = !e && state == TABLE_NONE;
+    if (e || *gone)
+        return e;
+    if (state == TABLE_ALONE)
+        snprintf(sql, sizeof sql, "DROP TABLE IF EXISTS %s", child);
+    else
+        snprintf(sql, sizeof sql, "ALTER TABLE %s DETACH PARTITION %s %s", parent, child,
+                 state == TABLE_PENDING ? "FINALIZE" : "CONCURRENTLY");
+    return run(c, sql, DROP_MS, NULL, NULL, f);
+}
+
+/* What fails may have been done by another replica meanwhile. */
+static enum err drop_table(struct pg_call *c, const char *table, struct pg_day day, struct fault *f)
+{
+    char text[DAY_TEXT], parent[32], child[48];
+    bool gone = false;
+    int failed = 0;
+
+    day_format(day.day, text);
+    snprintf(parent, sizeof parent, "%s_c%u", table, (unsigned)day.class_days);
+    snprintf(child, sizeof child, "%s_%.4s%.2s%.2s", parent, text, text + 5, text + 8);
+    for (int step = 0; step < STEPS_MAX && failed < 2 && !gone; step++) {
+        *f = (struct fault){0};
+        failed += drop_step(c, parent, child, &gone, f) != E_OK;
+    }
+    return gone ? E_OK : f->err ? f->err : fault_set(f, E_STORE_DOWN, "%s is still there", child);
+}
+
 enum err pg_schema_drop_day(struct pg_call *c, struct pg_day day, struct fault *f)
 {
-    char sql[sizeof drop_day + 64];
+    enum err e = E_OK;
 
-    snprintf(sql, sizeof sql, drop_day, (unsigned)day.class_days, (int)day.day, (unsigned)day.class_days);
-    return run(c, sql, DROP_MS, NULL, NULL, f);
+    for (size_t i = 0; !e && i < COUNTOF(tables); i++)
+        e = drop_table(c, tables[i], day, f);
+    return e;
 }
 
 enum err pg_schema_drop_profiles(struct pg_call *c, int32_t day, struct fault *f)

@@ -26,9 +26,11 @@ enum err pg_schema_make_days(struct pg_call *c, uint16_t class_days, int32_t fir
                              struct fault *f) MUST_CHECK;
 /* Those of all classes that exist, of any table. *days is the caller's to free. */
 enum err pg_schema_list_days(struct pg_call *c, struct pg_day **days, size_t *n, struct fault *f) MUST_CHECK;
-/* Detaches and drops what there is of a (class, day). Gives up within a second where readers hold it. */
+/* Detaches and drops what there is of a (class, day), or goes on with that. May wait for readers for some seconds, and
+ * then gives up; nobody waits for it. */
 enum err pg_schema_drop_day(struct pg_call *c, struct pg_day day, struct fault *f) MUST_CHECK;
-/* Single profiles of a day, of every class, unless an hour of it is dirty by now. Gives up as above. */
+/* Single profiles of a day, of every class, unless an hour of it is dirty by now. Gives up within a second
+ * where readers hold it. */
 enum err pg_schema_drop_profiles(struct pg_call *c, int32_t day, struct fault *f) MUST_CHECK;
 
 #endif

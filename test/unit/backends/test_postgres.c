@@ -356,6 +356,56 @@ static void days_are_made_ahead_and_dropped_behind(void **state)
     assert_int_equal(atomic_load(&w->errors), 0);
 }
 
+static PGconn *connect_to(const char *name)
+{
+    char info[160];
+    PGconn *c;
+
+    snprintf(info, sizeof info, "host=%s port=%d user=postgres dbname=%s", server.dir, server.port, name);
+    c = PQconnectdb(info);
+    assert_int_equal(PQstatus(c), CONNECTION_OK);
+    return c;
+}
+
+static void expect_count(struct world *w, const char *sql, const char *wanted)
+{
+    for (int i = 0; i < 300 && strcmp(ask(sql), wanted) != 0; i++)
+        run_for(w, 20);
+    assert_string_equal(ask(sql), wanted);
+}
+
+/* A detach that broke off, one that is done without its drop, and one whose parent somebody reads for long. */
+static void expiry_goes_on_where_it_broke_off(void **state)
+{
+    static const char expired[] = "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname ~ '_20261130$'";
+    struct world *w = *state;
+    PGconn *reader = connect_to(database), *dropper = connect_to(database);
+    struct group g;
+    int64_t began;
+
+    put_one(w, &g, 15, (struct wish){.time_ns = NOON});
+    put_one(w, &g, 15, (struct wish){.time_ns = NOON + DAY});
+    PQclear(PQexec(reader, "BEGIN; SELECT count(*) FROM profile; SELECT count(*) FROM mark"));
+    PQclear(PQexec(dropper, "SET statement_timeout = 200"));
+    PQclear(PQexec(dropper, "ALTER TABLE profile_c15 DETACH PARTITION profile_c15_20261130 CONCURRENTLY"));
+    PQclear(PQexec(dropper, "ALTER TABLE symbols_c15 DETACH PARTITION symbols_c15_20261130 CONCURRENTLY"));
+    assert_string_equal(ask("SELECT count(*) FROM pg_inherits WHERE inhdetachpending"), "1");
+    assert_string_equal(ask("SELECT count(*) FROM pg_inherits WHERE inhrelid = 'symbols_c15_20261130'::regclass"), "0");
+    w->backend->write->expire(w->store, NOON + 16 * DAY);
+    run_for(w, 300); /* it waits for the reader, and nobody waits for it */
+    began = milliseconds();
+    put_one(w, &g, 15, (struct wish){.time_ns = NOON + DAY + 1});
+    assert_int_equal(count(w, NOON + DAY, NOON + DAY + 2), 2);
+    assert_true(milliseconds() - began < 400);
+    assert_string_equal(ask("SELECT count(*) FROM pg_class WHERE relname = 'profile_c15_20261130'"), "1");
+    PQfinish(reader);
+    expect_count(w, expired, "0");
+    assert_int_equal(count(w, 0, INT64_MAX), 2);
+    assert_string_equal(ask("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"), "0");
+    assert_int_equal(atomic_load(&w->errors), 0);
+    PQfinish(dropper);
+}
+
 enum { REPLICAS_MAX = 10, GROUPS = 12, ROWS = 8 };
 
 /* A gateway of its own: a loop, a store, and groups that are there before it starts. */
@@ -678,6 +728,7 @@ static const struct CMUnitTest own_tests[] = {
     OWN(another_database_gets_the_symbols_again),
     OWN(a_day_that_another_dropped_is_made_again),
     OWN(days_are_made_ahead_and_dropped_behind),
+    OWN(expiry_goes_on_where_it_broke_off),
     OWN(statements_use_indexes_and_prune),
     OWN(the_loop_is_not_held_up),
     OWN(a_blocked_read_can_be_cancelled),
