@@ -280,14 +280,15 @@ uint32_t uploads_keep(const struct uploads *u)
     return u->ops ? u->keep : 0;
 }
 
-/* What was added before is written, or cannot be for now. */
+/* Until what was added before is written, or that seems not to be possible for now. */
 static void wait_for_written(struct uploads *u)
 {
-    uint64_t now = uv_hrtime(), until = now + LIST_WAIT_MS * UINT64_C(1000000), target;
+    uint64_t now = uv_hrtime(), until, target;
 
     uv_mutex_lock(&u->lock);
     target = u->newest;
-    for (; u->finished < target && u->stats.healthy && now < until; now = uv_hrtime()) {
+    until = now + (u->stats.healthy ? LIST_WAIT_MS : LIST_WAIT_MS / 10) * UINT64_C(1000000);
+    for (; u->finished < target && now < until; now = uv_hrtime()) {
         u->hurry = true;
         uv_cond_signal(&u->wake);
         uv_cond_timedwait(&u->moved, &u->lock, until - now);

@@ -12,13 +12,14 @@
 #include "backends/uploads_store.h"
 
 enum { WAL_PAGES = 1000 };
-enum statement { BEGIN, COMMIT, ADD, TRIM, LIST };
+enum statement { BEGIN, COMMIT, ADD, TRIM, THERE, LIST };
 static const char *const texts[] = {
     [BEGIN] = "BEGIN IMMEDIATE",
     [COMMIT] = "COMMIT",
     [ADD] = "INSERT INTO upload (project, good, body) VALUES (?, ?, ?)",
     [TRIM] = "DELETE FROM upload WHERE project = ?1 AND good = ?2 AND id <= (SELECT id FROM upload WHERE project = ?1 "
              "AND good = ?2 ORDER BY id DESC LIMIT 1 OFFSET ?3)",
+    [THERE] = "SELECT 1 FROM sqlite_master WHERE name = 'upload_of_project'",
     [LIST] = "SELECT body FROM upload WHERE project = ? AND good = ? ORDER BY id DESC LIMIT ?",
 };
 static const char schema[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
@@ -196,6 +197,16 @@ static enum err scan_kind(struct uploads_store *s, struct db *db, struct str pro
     return e;
 }
 
+/* A file may be so new that nothing is in it yet. */
+static bool is_made(struct db *db)
+{
+    struct db_stmt *q = db_stmt(db, THERE);
+    enum db_result r = db_step(q);
+
+    db_reset(q);
+    return r != DB_DONE;
+}
+
 static enum err sqlite_scan(struct uploads_store *s, struct str project, uploads_row row, void *ctx, struct fault *f)
 {
     struct db *db;
@@ -206,8 +217,8 @@ static enum err sqlite_scan(struct uploads_store *s, struct str project, uploads
     db = db_open(s->path, DB_READ, texts, COUNTOF(texts), f);
     if (!db)
         return f->err;
-    e = scan_kind(s, db, project, true, row, ctx, f);
-    if (!e)
+    e = is_made(db) ? scan_kind(s, db, project, true, row, ctx, f) : E_OK;
+    if (!e && is_made(db))
         e = scan_kind(s, db, project, false, row, ctx, f);
     db_close(db);
     return e;
