@@ -215,10 +215,6 @@ def latencies(pg, redis):
     end = time.time() + 240
     while time.time() < end and gate.metric("flamegate_hours_pending") > 0:
         time.sleep(1)
-    disk = sizes(pg, database)
-    if disk.get("hour"):
-        closed = SERVICES * raw * (HOURS - 1.2) / HOURS
-        line("disk, compacted hours, bytes per sample", disk["hour"] / closed / 659, "%.2f", 2.5)
     line("disk, rows and records of Go CPU profiles, bytes per sample", before["profile"] / SERVICES / raw / 659, "%.1f", 11.5)
     for temperature in ("cold", "warm"):
         for hours in (1, HOURS):

@@ -7,6 +7,11 @@
 #include "codecs/idmap.h"
 #include "codecs/pack.h"
 
+struct ranked {
+    uint64_t id;
+    uint32_t place;
+};
+
 /* One record on its way to shares: frames and stacks by place, functions in order of appearance. */
 struct charging {
     const struct symbols *symbols;
@@ -17,6 +22,8 @@ struct charging {
     uint32_t *frame_function; /* frame -> place */
     uint32_t no_stack;        /* place of [no stack] */
     uint32_t *stamp;          /* last stack + 1 that was charged to the function */
+    struct share *sums;       /* by place; zeros between types */
+    struct ranked *ranked;    /* by id */
 };
 
 static bool intern(struct charging *c, uint64_t id, uint32_t *place)
@@ -79,9 +86,10 @@ static bool find_stacks(const struct symbols *s, const struct record_view *v, ui
     return ok;
 }
 
-static void charge_stack(struct charging *c, uint32_t stack, uint32_t mark, int64_t value, struct share *rows)
+static void charge_stack(struct charging *c, uint32_t stack, uint32_t mark, int64_t value)
 {
     const struct symbols *s = c->symbols;
+    struct share *rows = c->sums;
     uint32_t at = stack == PROFILE_NONE ? 0 : s->stack_at[stack];
     uint32_t end = stack == PROFILE_NONE ? 0 : s->stack_at[stack + 1];
     uint32_t leaf = at == end ? c->no_stack : c->frame_function[s->stack_frames[end - 1]];
@@ -99,23 +107,67 @@ static void charge_stack(struct charging *c, uint32_t stack, uint32_t mark, int6
     }
 }
 
-static int by_function(const void *pa, const void *pb)
+/* By one byte of the ids, those that are equal staying in their order. */
+static void sort_by_byte(const struct ranked *from, struct ranked *to, uint32_t n, unsigned shift)
 {
-    const struct share *a = pa, *b = pb;
-    return (a->function > b->function) - (a->function < b->function);
+    uint32_t at[256] = {0}, sum = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        at[from[i].id >> shift & 0xff]++;
+    for (unsigned b = 0; b < 256; b++) {
+        uint32_t here = at[b];
+        at[b] = sum;
+        sum += here;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        to[at[from[i].id >> shift & 0xff]++] = from[i];
 }
 
-/* Drops functions that got nothing, sorts the rest. */
-static void settle(struct shares *s)
+/*
+ * The places of all functions in the order of their ids, once for all types. Ids are hashes: by their upper half they
+ * are as good as sorted, and what is left costs one more look at each.
+ */
+static bool rank(struct charging *c)
+{
+    struct ranked *a = NEW(c->arena, struct ranked, c->n_ids + 1), *b = NEW(c->arena, struct ranked, c->n_ids + 1);
+
+    if (!a || !b)
+        return false;
+    for (uint32_t i = 0; i < c->n_ids; i++)
+        a[i] = (struct ranked){c->ids[i], i};
+    for (unsigned shift = 32; shift < 64; shift += 16) {
+        sort_by_byte(a, b, c->n_ids, shift);
+        sort_by_byte(b, a, c->n_ids, shift + 8);
+    }
+    for (uint32_t i = 1; i < c->n_ids; i++) {
+        struct ranked x = a[i];
+        uint32_t j = i;
+        for (; j > 0 && a[j - 1].id > x.id; j--)
+            a[j] = a[j - 1];
+        a[j] = x;
+    }
+    c->ranked = a;
+    return true;
+}
+
+/* What functions got, by id; those that got nothing are left out. The sums are zeros again. */
+static bool settle(struct charging *c, struct shares *out)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < s->n; i++)
-        if (s->rows[i].self || s->rows[i].total)
-            s->rows[n++] = s->rows[i];
-    s->n = n;
-    if (n)
-        qsort(s->rows, n, sizeof *s->rows, by_function);
+    for (uint32_t i = 0; i < c->n_ids; i++)
+        n += c->sums[i].self || c->sums[i].total;
+    out->rows = NEW(c->arena, struct share, (size_t)n + 1);
+    if (!out->rows)
+        return false;
+    for (uint32_t i = 0; i < c->n_ids; i++) {
+        struct share *s = &c->sums[c->ranked[i].place];
+        if (!s->self && !s->total)
+            continue;
+        out->rows[out->n++] = (struct share){c->ranked[i].id, s->self, s->total};
+        *s = (struct share){0};
+    }
+    return true;
 }
 
 static enum err charge_type(struct charging *c, const struct record_view *v, const uint32_t *place, uint32_t type,
@@ -124,12 +176,8 @@ static enum err charge_type(struct charging *c, const struct record_view *v, con
     int64_t *per_stack = NEW(c->arena, int64_t, v->n_stacks + 1);
     bool over = false;
 
-    out->rows = NEW(c->arena, struct share, c->n_ids + 1);
-    if (!per_stack || !out->rows)
+    if (!per_stack)
         return arena_error(c->arena, f);
-    out->n = c->n_ids;
-    for (uint32_t i = 0; i < c->n_ids; i++)
-        out->rows[i].function = c->ids[i];
     for (uint32_t i = 0; i < v->n_samples; i++) {
         int64_t value = v->values[type][i];
         per_stack[v->sample_stack[i]] = add_sat(per_stack[v->sample_stack[i]], value, &over);
@@ -137,9 +185,8 @@ static enum err charge_type(struct charging *c, const struct record_view *v, con
     }
     for (uint32_t i = 0; i < v->n_stacks; i++)
         if (per_stack[i])
-            charge_stack(c, place[i], type * v->n_stacks + i + 1, per_stack[i], out->rows);
-    settle(out);
-    return E_OK;
+            charge_stack(c, place[i], type * v->n_stacks + i + 1, per_stack[i]);
+    return settle(c, out) ? E_OK : arena_error(c->arena, f);
 }
 
 static enum err charge_all(struct charging *c, const struct record_view *v, const struct hash_key *k,
@@ -156,6 +203,9 @@ static enum err charge_all(struct charging *c, const struct record_view *v, cons
         return arena_error(c->arena, f);
     if (!intern_frames(c, k) || !find_stacks(c->symbols, v, place))
         return fault_set(f, E_NO_MEMORY, NULL);
+    c->sums = NEW(c->arena, struct share, c->n_ids + 1);
+    if (!c->sums || !rank(c))
+        return arena_error(c->arena, f);
     for (uint32_t t = 0; t < v->n_types; t++) {
         enum err e = charge_type(c, v, place, t, &(*out)[t], f);
         if (e)
