@@ -563,6 +563,12 @@ static void statements_use_indexes_and_prune(void **state)
          true},
         {SQL_GET_SERIES, 4, {"{5}", "{7}", "2026-11-30", "2026-11-30"}, "_pkey", true},
         {SQL_GET_MARKS, 4, {"{5}", "{7}", "2026-11-30", "2026-11-30"}, "_pkey", true},
+        {SQL_GET_HOURS, 4, {"{5}", "2026-11-30", "498900", "498923"}, "service_hour_idx", true},
+        {SQL_GET_HOURS, 4, {"{5}", "2026-11-30", "498900", "498923"}, "dirty_hour_pkey", true},
+        {SQL_GET_HOUR_META, 2, {"2026-11-30", "{7}"}, "_pkey", true},
+        {SQL_GET_HOUR_BODY, 2, {"2026-11-30", "{7}"}, "_pkey", true},
+        {SQL_END_HOURS, 4, {"1", "5", "498900", "2026-11-30"}, "service_hour_idx", true},
+        {SQL_DROP_DIRTY, 3, {"5", "498900", "{}"}, "dirty_hour_pkey", false},
         {SQL_GET_SYMBOLS, 3, {"5", "2026-11-30", "2026-11-30"}, "_pkey", true},
         {SQL_GET_ATTEMPT, 3, {"5", "6", "7"}, "_pkey", false},
         {SQL_GET_TYPESETS, 1, {"{5}"}, "typeset_pkey", false},
@@ -576,6 +582,8 @@ static void statements_use_indexes_and_prune(void **state)
     for (int day = 0; day < 5; day++)
         for (int i = 0; i < 5; i++)
             put_one(w, &g, day % 2 ? 15 : 7, (struct wish){.time_ns = NOON - day * DAY + i, .content = 3});
+    ask("INSERT INTO hour(class, day, service, hour, first_ns, boot, grp, place, about, body) SELECT 7, '2026-11-30',"
+        " s, h, h, 1, s, 1, '', '' FROM generate_series(1, 100) s, generate_series(498900, 498923) h");
     for (size_t i = 0; i < COUNTOF(wanted); i++) {
         explain(wanted[i].which, wanted[i].values, wanted[i].n, plan, sizeof plan);
         if (!strstr(plan, wanted[i].index) || strstr(plan, "Seq Scan"))
