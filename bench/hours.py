@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What hour compaction of the embedded store brings: usage: hours.py OUT GATE (called by run.sh).
+"""What hour compaction brings: usage: hours.py OUT GATE [sqlite|postgres] (called by run.sh).
 
 One service on four pods, 240 uploads an hour for a day, each of 50 to 2,000 stacks out of 20,000 (most of them often), 10 to 60 frames deep.
 Answers are read as single profiles and, once compacted, as hours. BENCH_QUICK=1: three hours of it."""
@@ -20,8 +20,10 @@ os.environ["FLAMEGATE"] = os.path.abspath(GATE)
 sys.path[:0] = [os.path.join(ROOT, "test", "integration"), os.path.join(ROOT, "bench")]
 
 from gate import Gate, basic  # noqa: E402
+from postgres import Postgres  # noqa: E402
 from table import line  # noqa: E402
 
+SAMPLES = sys.argv[3] if len(sys.argv) > 3 else "sqlite"
 HOURS = 3 if os.environ.get("BENCH_QUICK") else 24
 AN_HOUR, STACKS, ROUNDS = 240, 20000, 7
 
@@ -66,7 +68,9 @@ def answers(gate, base, what, goals):
 folder = os.path.abspath(os.path.join(OUT, "hours"))
 shutil.rmtree(folder, ignore_errors=True)
 os.makedirs(os.path.join(folder, "data"))
-gate = Gate(folder, "accept_window: { past: 3d }\n").start()
+server = Postgres().start() if SAMPLES == "postgres" else None
+samples_address = server.create() if server else None
+gate = Gate(folder, "accept_window: { past: 3d }\n", samples=samples_address).start()
 try:
     base = (time.time_ns() // (3600 * 10**9) - HOURS - 1) * 3600
     samples = fill(gate, base)
@@ -81,6 +85,11 @@ try:
     line("profiles, bytes per sample", m['flamegate_hours_bytes_total{stage="profiles"}'] / samples, "%.2f", 11.5)
     line("hours, bytes per sample of their profiles", m['flamegate_hours_bytes_total{stage="hours"}'] / samples, "%.2f", 2.5)
     answers(gate, base, "hours", {("flamegraph", HOURS): 400, ("flamegraph", 1): 250})
+    if server:
+        tables = server.ask("SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relname ~ '^hour_c'", samples_address.rsplit("/", 1)[1])
+        line("hours, bytes on disk per sample of their profiles", int(tables[0]) / samples, "%.2f", 2.5)
 finally:
     gate.stop()
+    if server:
+        server.close()
     shutil.rmtree(folder)

@@ -225,7 +225,11 @@ ready() {
 
 # PostgreSQL and Redis behind it: prints its own table.
 # A day of one service, as profiles and as hours: prints its own table.
-hours() { $python bench/hours.py $out "$gate"; }
+hours() {
+    $python bench/hours.py $out "$gate" sqlite
+    say "the same in PostgreSQL"
+    $python bench/hours.py $out "$gate" postgres
+}
 
 deployment() { $python bench/deployment.py $out "$gate"; }
 
