@@ -6,8 +6,8 @@
  *   fs:epoch                    a random word; when it has changed, everything was lost
  *
  * SERVICE, TYPE: keyed hashes of (project, service), of the type's id; 16 hexadecimal digits. Minutes live for three
- * hours, hours as long as their profiles. Nothing else is kept there, and no policy of ours evicts anything
- * (noeviction).
+ * hours, hours as long as their profiles. Nothing else is kept there but the upload ledger (uploads_redis.c), and no
+ * policy of ours evicts anything (noeviction).
  */
 #ifndef BACKENDS_REDIS_STORE_H
 #define BACKENDS_REDIS_STORE_H

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <uv.h>
 
-enum { GATHER_MS = 200, BATCH = 2000, RETRY_MS = 1000, LIST_WAIT_MS = 1000, CLOSE_MS = 3000, CLOSING_RETRY_MS = 100 };
+enum { GATHER_MS = 200, BATCH = 2000, RETRY_MS = 1000, LIST_WAIT_MS = 1000, CLOSE_MS = 3000, CLOSING_RETRY_MS = 20 };
 
 struct uploads {
     const struct uploads_ops *ops; /* NULL: nothing is kept */
@@ -196,7 +196,8 @@ static void write_some(struct uploads *u, struct upload_item *list)
     say(u, e, &f);
     uv_mutex_lock(&u->lock);
     u->stats.healthy = !e;
-    bool again = e == E_STORE_DOWN && (!u->closing || uv_hrtime() < u->close_by_ns);
+    bool passing = e == E_STORE_DOWN || e == E_NO_MEMORY,
+         again = passing && (!u->closing || uv_hrtime() < u->close_by_ns);
     if (again) {
         put_back(u, list);
         u->hurry = false;
@@ -205,7 +206,7 @@ static void write_some(struct uploads *u, struct upload_item *list)
         return;
     }
     n = free_all(list, &last);
-    *(e == E_OK ? &u->stats.kept : e == E_STORE_DOWN ? &u->stats.dropped : &u->stats.failed) += n;
+    *(e == E_OK ? &u->stats.kept : passing ? &u->stats.dropped : &u->stats.failed) += n;
     u->finished = last;
     if (!u->first)
         u->hurry = false;

@@ -164,7 +164,7 @@ static enum err sqlite_put(struct uploads_store *s, const struct upload_item *li
     enum db_result r;
 
     if (e)
-        return e == E_NO_MEMORY ? E_STORE_DOWN : e;
+        return e;
     r = step(db_stmt(s->db, BEGIN));
     for (; list && r == DB_DONE; list = list->next)
         r = add(s, list);

@@ -17,6 +17,7 @@ static const char front_page[] =
     "                   GET /api/v1/services?format=text\n"
     "                   GET /api/v1/overview?service=NAME&format=text\n"
     "                   GET /api/v1/functions?service=NAME&format=text\n"
+    "What became of it  GET /api/v1/uploads?service=NAME&format=text  with a server key, too\n"
     "Health             GET /healthz, GET /readyz\n";
 
 static enum pump begin(struct request *r)
