@@ -12,33 +12,9 @@
 #include "backends/hour_row.h"
 
 #include "codecs/pack.h"
+#include "codecs/profile_pack.h"
 
 enum { VERSION = 1 };
-
-static void pack_series(struct buf *b, const struct series *s)
-{
-    pack_str(b, s->service);
-    pack_str(b, s->name);
-    pack_str(b, s->spy);
-    pack_u64(b, s->n_labels);
-    for (uint32_t i = 0; i < s->n_labels; i++) {
-        pack_str(b, s->labels[i].name);
-        pack_str(b, s->labels[i].value);
-    }
-}
-
-static void pack_types(struct buf *b, const struct stored *s)
-{
-    pack_u64(b, s->n_types);
-    pack_u64(b, s->primary);
-    for (uint32_t i = 0; i < s->n_types; i++) {
-        pack_str(b, s->types[i].type);
-        pack_str(b, s->types[i].unit);
-        pack_str(b, s->types[i].id);
-        pack_u64(b, s->types[i].aggregation);
-        pack_i64(b, s->types[i].total);
-    }
-}
 
 static void pack_covered(struct buf *b, const struct stored *s)
 {
@@ -68,8 +44,10 @@ void hour_about(const struct stored *s, struct buf *b)
     pack_u64(b, VERSION);
     pack_u64(b, s->class_days);
     pack_i64(b, h->hour);
-    pack_series(b, s->series);
-    pack_types(b, s);
+    series_pack(s->series, b);
+    pack_u64(b, s->n_types);
+    pack_u64(b, s->primary);
+    types_pack(s->types, s->n_types, b);
     pack_u64(b, s->n_profiles);
     pack_u64(b, s->n_samples);
     pack_i64(b, s->time_ns);
@@ -88,15 +66,10 @@ void hour_about(const struct stored *s, struct buf *b)
 static bool read_series(struct unpack *u, struct arena *a, struct str project, struct series *s)
 {
     s->project = project;
-    s->service = unpack_str(u);
-    s->name = unpack_str(u);
-    s->spy = unpack_str(u);
-    s->n_labels = unpack_count(u, 2);
+    series_unpack(u, s);
     s->labels = NEW(a, struct label, (size_t)s->n_labels + 1);
-    for (uint32_t i = 0; s->labels && i < s->n_labels; i++) {
-        s->labels[i].name = unpack_str(u);
-        s->labels[i].value = unpack_str(u);
-    }
+    if (s->labels)
+        labels_unpack(u, s->labels, s->n_labels);
     return s->labels != NULL;
 }
 
@@ -104,16 +77,11 @@ static bool read_types(struct unpack *u, struct arena *a, struct stored *out)
 {
     struct sample_type *types;
 
-    out->n_types = unpack_count(u, 5);
+    out->n_types = types_count(u);
     out->primary = unpack_below(u, out->n_types ? out->n_types : 1);
     out->types = types = NEW(a, struct sample_type, (size_t)out->n_types + 1);
-    for (uint32_t i = 0; types && i < out->n_types; i++) {
-        types[i].type = unpack_str(u);
-        types[i].unit = unpack_str(u);
-        types[i].id = unpack_str(u);
-        types[i].aggregation = unpack_below(u, 2) ? AGG_AVERAGE : AGG_SUM;
-        types[i].total = unpack_i64(u);
-    }
+    if (types)
+        types_unpack(u, types, out->n_types);
     return types != NULL;
 }
 

@@ -204,11 +204,6 @@ struct str redis_text(const struct redis_reply *r)
     return text ? (struct str){of(r)->str, (size_t)of(r)->len} : (struct str){"", 0};
 }
 
-int64_t redis_number(const struct redis_reply *r)
-{
-    return of(r)->type == REDIS_REPLY_INTEGER ? of(r)->integer : 0;
-}
-
 size_t redis_items(const struct redis_reply *r)
 {
     return of(r)->type == REDIS_REPLY_ARRAY ? of(r)->elements : 0;

@@ -45,7 +45,6 @@ enum err redis_run(struct redis_link *l, redis_answer answer, void *ctx, struct 
 bool redis_is_nil(const struct redis_reply *r);
 bool redis_is_error(const struct redis_reply *r);   /* redis_text: what it says */
 struct str redis_text(const struct redis_reply *r); /* of a string, a status or an error; else empty */
-int64_t redis_number(const struct redis_reply *r);  /* of a number; else 0 */
 size_t redis_items(const struct redis_reply *r);    /* of a list; else 0 */
 const struct redis_reply *redis_item(const struct redis_reply *r, size_t i);
 

@@ -361,11 +361,6 @@ void segments_expire(struct segments *s, int32_t today)
     }
 }
 
-uint64_t segments_bytes(const struct segments *s, struct str project)
-{
-    return bytes_of(s, project_id(s, project));
-}
-
 static bool read_at(int fd, void *p, size_t n, uint64_t at)
 {
     for (char *c = p; n;) {

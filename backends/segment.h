@@ -27,7 +27,6 @@ bool segments_append(struct segments *s, struct str project, uint16_t class_days
                      struct str bytes, struct segment_place *place) MUST_CHECK;
 bool segments_sync(struct segments *s) MUST_CHECK; /* everything appended so far is on the disk */
 void segments_expire(struct segments *s, int32_t today);
-uint64_t segments_bytes(const struct segments *s, struct str project);
 
 /* Appends the entry to out. E_NOT_FOUND: its segment is gone. E_INTERNAL: damaged. E_NO_MEMORY. Any thread. */
 enum err segments_read(const struct segments *s, struct str project, uint16_t class_days, int32_t day,

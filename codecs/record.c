@@ -2,37 +2,11 @@
 #include "codecs/record.h"
 
 #include "codecs/pack.h"
+#include "codecs/profile_pack.h"
 #include "codecs/record_body.h"
 #include "codecs/zstd.h"
 
 #include <stdlib.h>
-
-static void pack_series(struct buf *b, const struct series *s)
-{
-    pack_str(b, s->project);
-    pack_str(b, s->service);
-    pack_str(b, s->name);
-    pack_str(b, s->spy);
-    pack_u64(b, s->n_labels);
-    for (uint32_t i = 0; i < s->n_labels; i++) {
-        pack_str(b, s->labels[i].name);
-        pack_str(b, s->labels[i].value);
-    }
-}
-
-static void pack_types(struct buf *b, const struct profile *p)
-{
-    pack_u64(b, p->n_types);
-    pack_u64(b, p->primary);
-    for (uint32_t i = 0; i < p->n_types; i++) {
-        const struct sample_type *t = &p->types[i];
-        pack_str(b, t->type);
-        pack_str(b, t->unit);
-        pack_str(b, t->id);
-        pack_u64(b, t->aggregation);
-        pack_i64(b, t->total);
-    }
-}
 
 static void pack_sets(struct buf *b, const struct profile *p)
 {
@@ -50,18 +24,10 @@ static void pack_sets(struct buf *b, const struct profile *p)
     }
 }
 
-static void pack_drops(struct buf *b, const struct drops *d)
-{
-    pack_u64(b, d->broken_references);
-    pack_u64(b, d->negative_values);
-    pack_u64(b, d->zero_samples);
-    pack_u64(b, d->truncated_stacks);
-    pack_u64(b, d->saturated);
-}
-
 static void pack_head(struct buf *b, const struct profile *p, struct str format)
 {
-    pack_series(b, &p->series);
+    pack_str(b, p->series.project);
+    series_pack(&p->series, b);
     pack_i64(b, p->time_ns);
     pack_i64(b, p->duration_ns);
     pack_str(b, p->period_type);
@@ -69,9 +35,11 @@ static void pack_head(struct buf *b, const struct profile *p, struct str format)
     pack_i64(b, p->period);
     pack_str(b, format);
     pack_str(b, p->comment);
-    pack_types(b, p);
+    pack_u64(b, p->n_types);
+    pack_u64(b, p->primary);
+    types_pack(p->types, p->n_types, b);
     pack_sets(b, p);
-    pack_drops(b, &p->drops);
+    drops_pack(&p->drops, b);
 }
 
 static uint64_t gcd(uint64_t a, uint64_t b)

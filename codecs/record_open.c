@@ -1,5 +1,6 @@
 /* Reading the body of a record back (codecs/record_body.h). Total: any bytes give a view that holds, or E_BAD_INPUT. */
 #include "codecs/pack.h"
+#include "codecs/profile_pack.h"
 #include "codecs/record.h"
 #include "codecs/record_body.h"
 #include "codecs/zstd.h"
@@ -55,7 +56,7 @@ static void take_series(struct opening *o, struct series *s)
 
 static void take_types(struct opening *o, struct record_view *v)
 {
-    uint32_t n = unpack_count(&o->u, 5);
+    uint32_t n = types_count(&o->u);
 
     v->primary = unpack_below(&o->u, n ? n : 1);
     v->types = TAKE(o, struct sample_type, n);
@@ -113,15 +114,6 @@ static void take_sets(struct opening *o, struct record_view *v)
     v->n_sets = n;
 }
 
-static void take_drops(struct opening *o, struct drops *d)
-{
-    d->broken_references = unpack_below(&o->u, UINT64_MAX);
-    d->negative_values = unpack_below(&o->u, UINT64_MAX);
-    d->zero_samples = unpack_below(&o->u, UINT64_MAX);
-    d->truncated_stacks = unpack_below(&o->u, UINT64_MAX);
-    d->saturated = unpack_below(&o->u, 2);
-}
-
 static void take_head(struct opening *o, struct record_view *v)
 {
     take_series(o, &v->series);
@@ -135,7 +127,7 @@ static void take_head(struct opening *o, struct record_view *v)
     take_types(o, v);
     if (going(o))
         take_sets(o, v);
-    take_drops(o, &v->drops);
+    drops_unpack(&o->u, &v->drops);
 }
 
 /* Every stack is used, and new ones come in order: there is one way only to write a profile. */

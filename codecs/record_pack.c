@@ -7,46 +7,12 @@
 #include <stdlib.h>
 
 #include "codecs/pack.h"
+#include "codecs/profile_pack.h"
 #include "codecs/zstd.h"
 
 enum { ZSTD_LEVEL = 1 };
 /* No profile's symbols are larger: uploads are bounded far below. */
 static const size_t SYMBOLS_MAX = (size_t)1 << 30;
-
-static void pack_series(struct buf *b, const struct series *s)
-{
-    pack_str(b, s->project);
-    pack_str(b, s->service);
-    pack_str(b, s->name);
-    pack_str(b, s->spy);
-    pack_u64(b, s->n_labels);
-    for (uint32_t i = 0; i < s->n_labels; i++) {
-        pack_str(b, s->labels[i].name);
-        pack_str(b, s->labels[i].value);
-    }
-}
-
-static void pack_types(struct buf *b, const struct record *r)
-{
-    pack_u64(b, r->n_types);
-    for (uint32_t i = 0; i < r->n_types; i++) {
-        pack_str(b, r->types[i].type);
-        pack_str(b, r->types[i].unit);
-        pack_str(b, r->types[i].id);
-        pack_u64(b, r->types[i].aggregation);
-        pack_i64(b, r->types[i].total);
-    }
-    pack_u64(b, r->primary);
-}
-
-static void pack_drops(struct buf *b, const struct drops *d)
-{
-    pack_u64(b, d->broken_references);
-    pack_u64(b, d->negative_values);
-    pack_u64(b, d->zero_samples);
-    pack_u64(b, d->truncated_stacks);
-    pack_u64(b, d->saturated);
-}
 
 static void pack_symbols(struct buf *b, const struct symbols *s)
 {
@@ -66,18 +32,21 @@ void record_pack(const struct record *r, struct buf *b)
 {
     uint64_t content[] = {r->content_id.hi, r->content_id.lo};
 
-    pack_series(b, &r->series);
+    pack_str(b, r->series.project);
+    series_pack(&r->series, b);
     pack_ids(b, &r->series_id, 1);
     pack_i64(b, r->time_ns);
     pack_i64(b, r->duration_ns);
-    pack_types(b, r);
+    pack_u64(b, r->n_types);
+    types_pack(r->types, r->n_types, b);
+    pack_u64(b, r->primary);
     pack_u64(b, r->n_samples);
     pack_str(b, r->format);
     pack_u64(b, r->original_bytes);
     pack_ids(b, content, COUNTOF(content));
     pack_u64(b, r->identity);
     pack_str(b, r->trace_id);
-    pack_drops(b, &r->drops);
+    drops_pack(&r->drops, b);
     pack_str(b, r->body);
     pack_str(b, r->original);
     pack_symbols(b, r->symbols);
@@ -87,40 +56,21 @@ void record_pack(const struct record *r, struct buf *b)
 static bool read_series(struct unpack *u, struct series *s)
 {
     s->project = unpack_str(u);
-    s->service = unpack_str(u);
-    s->name = unpack_str(u);
-    s->spy = unpack_str(u);
-    s->n_labels = unpack_count(u, 2);
+    series_unpack(u, s);
     s->labels = calloc((size_t)s->n_labels + 1, sizeof *s->labels);
-    for (uint32_t i = 0; s->labels && i < s->n_labels; i++) {
-        s->labels[i].name = unpack_str(u);
-        s->labels[i].value = unpack_str(u);
-    }
+    if (s->labels)
+        labels_unpack(u, s->labels, s->n_labels);
     return s->labels;
 }
 
 static bool read_types(struct unpack *u, struct record *r)
 {
-    r->n_types = unpack_count(u, 5);
+    r->n_types = types_count(u);
     r->types = calloc((size_t)r->n_types + 1, sizeof *r->types);
-    for (uint32_t i = 0; r->types && i < r->n_types; i++) {
-        r->types[i].type = unpack_str(u);
-        r->types[i].unit = unpack_str(u);
-        r->types[i].id = unpack_str(u);
-        r->types[i].aggregation = unpack_below(u, AGG_AVERAGE + 1) == AGG_AVERAGE ? AGG_AVERAGE : AGG_SUM;
-        r->types[i].total = unpack_i64(u);
-    }
+    if (r->types)
+        types_unpack(u, r->types, r->n_types);
     r->primary = unpack_below(u, (uint64_t)r->n_types + 1);
     return r->types;
-}
-
-static void read_drops(struct unpack *u, struct drops *d)
-{
-    d->broken_references = unpack_below(u, UINT32_MAX);
-    d->negative_values = unpack_below(u, UINT32_MAX);
-    d->zero_samples = unpack_below(u, UINT32_MAX);
-    d->truncated_stacks = unpack_below(u, UINT32_MAX);
-    d->saturated = unpack_below(u, 2);
 }
 
 static void read_rest(struct unpack *u, struct record *r)
@@ -134,7 +84,7 @@ static void read_rest(struct unpack *u, struct record *r)
     r->content_id = (struct hash128){content[0], content[1]};
     r->identity = unpack_below(u, 2);
     r->trace_id = unpack_str(u);
-    read_drops(u, &r->drops);
+    drops_unpack(u, &r->drops);
     r->body = unpack_str(u);
     r->original = unpack_str(u);
 }

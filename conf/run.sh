@@ -17,9 +17,9 @@ fi
 say_how() {
     # Ready when /readyz says so; a gateway that does not come up says why by itself.
     for _ in $(seq 300); do
-        if curl -fso /dev/null http://127.0.0.1:4040/readyz; then break; fi
-        kill -0 $$ 2>/dev/null || return
         sleep 0.1
+        kill -0 $$ 2>/dev/null || return 0 # before it is asked: another one may have the port
+        if curl -fso /dev/null http://127.0.0.1:4040/readyz; then break; fi
     done
     cat <<LINES
 

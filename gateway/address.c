@@ -29,11 +29,11 @@ void address_of_socket(struct address *a, const struct sockaddr *s)
     }
 }
 
-static bool parse_port(struct str s, uint16_t *port)
+bool address_port(struct str s, uint16_t *port)
 {
     uint32_t n = 0;
 
-    if (s.len == 0 || s.len > 5)
+    if (s.len == 0 || s.len > 5 || (s.len > 1 && s.p[0] == '0'))
         return false;
     for (size_t i = 0; i < s.len; i++) {
         if (s.p[i] < '0' || s.p[i] > '9')
@@ -70,7 +70,7 @@ static bool parse_brackets(struct address *a, struct str s)
     if (!close || !memchr(s.p, ':', n))
         return false;
     struct str rest = {close + 1, s.len - n - 1};
-    if (rest.len && (rest.p[0] != ':' || !parse_port((struct str){rest.p + 1, rest.len - 1}, &a->port)))
+    if (rest.len && (rest.p[0] != ':' || !address_port((struct str){rest.p + 1, rest.len - 1}, &a->port)))
         return false;
     return parse_ip((struct str){s.p + 1, n - 1}, a);
 }
@@ -85,7 +85,7 @@ bool address_parse(struct address *a, struct str s)
     const char *colon = memchr(s.p, ':', s.len);
     if (colon && !memchr(colon + 1, ':', (size_t)(s.p + s.len - colon - 1))) {
         size_t n = (size_t)(colon - s.p);
-        return parse_port((struct str){colon + 1, s.len - n - 1}, &a->port) && parse_ip((struct str){s.p, n}, a);
+        return address_port((struct str){colon + 1, s.len - n - 1}, &a->port) && parse_ip((struct str){s.p, n}, a);
     }
     return parse_ip(s, a);
 }

@@ -17,6 +17,8 @@ void address_of_v4(struct address *a, const uint8_t ip[4], uint16_t port);
 void address_of_socket(struct address *a, const struct sockaddr *s);
 /* "192.0.2.1", "192.0.2.1:80", "2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:80". false: anything else. */
 bool address_parse(struct address *a, struct str s);
+/* Of a port: a decimal number without leading zeros. */
+bool address_port(struct str s, uint16_t *port);
 /* Without the port, IPv4 in its own form; returns out. */
 const char *address_text(const struct address *a, char out[ADDRESS_TEXT]);
 

@@ -17,22 +17,6 @@ static struct str word(struct str *rest)
     return s;
 }
 
-/* A decimal number without leading zeros. */
-static bool port(struct str s, uint16_t *out)
-{
-    uint32_t n = 0;
-
-    if (s.len == 0 || s.len > 5 || (s.len > 1 && s.p[0] == '0'))
-        return false;
-    for (size_t i = 0; i < s.len; i++) {
-        if (s.p[i] < '0' || s.p[i] > '9')
-            return false;
-        n = n * 10 + (uint32_t)(s.p[i] - '0');
-    }
-    *out = (uint16_t)n;
-    return n <= 65535;
-}
-
 /* An address of the family that the line names, without port or brackets. */
 static bool ip(struct str s, bool v6, struct address *out)
 {
@@ -54,8 +38,8 @@ static enum proxy_step read_v1(struct proxy *x, struct str line)
     bool v6 = str_eq(family, STR("TCP6"));
     if (!v6 && !str_eq(family, STR("TCP4")))
         return PROXY_BAD;
-    bool good = ip(word(&line), v6, &x->source) && ip(word(&line), v6, &to) && port(word(&line), &from_port);
-    if (!good || line.len == 0 || !port(line, &to_port))
+    bool good = ip(word(&line), v6, &x->source) && ip(word(&line), v6, &to) && address_port(word(&line), &from_port);
+    if (!good || line.len == 0 || !address_port(line, &to_port))
         return PROXY_BAD;
     x->source.port = from_port;
     x->has_source = true;

@@ -9,11 +9,6 @@ static const char *const names[PARAM_COUNT] = {
 #undef X
 };
 
-const char *param_name(enum param p)
-{
-    return names[p];
-}
-
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')

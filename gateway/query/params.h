@@ -51,7 +51,6 @@ enum err params_number(const struct params *p, enum param which, uint32_t min, u
                        struct fault *f) MUST_CHECK;
 /* true, 1, false, 0; absent: false. */
 enum err params_flag(const struct params *p, enum param which, bool *out, struct fault *f) MUST_CHECK;
-const char *param_name(enum param p);
 /* Whether an Accept header prefers text/plain to JSON. */
 bool params_wants_text(struct str accept);
 

@@ -49,11 +49,6 @@ void selector_free(struct selector *s)
     free(s);
 }
 
-size_t selector_count(const struct selector *s)
-{
-    return s->n;
-}
-
 static enum err parse_op(struct lex *l, enum match_op *op)
 {
     static const struct {

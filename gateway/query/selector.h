@@ -11,7 +11,6 @@ struct selector;
 /* NULL: f says what is wrong and at which byte. Borrows nothing. */
 struct selector *selector_parse(struct str text, struct fault *f) MUST_CHECK;
 void selector_free(struct selector *s); /* NULL is fine */
-size_t selector_count(const struct selector *s);
 
 /* What the labels of a series say. OPEN: they agree, but some labels are missing there, so that samples decide. */
 enum verdict { VERDICT_NO, VERDICT_YES, VERDICT_OPEN };

@@ -7,7 +7,7 @@ out=$(
     bad codecs 'codecs/[a-z0-9_/]+\.(h|def)'
     bad auth 'auth/[a-z0-9_/]+\.(h|def)|codecs/(base|limits)\.h'
     bad conf 'conf/[a-z0-9_/]+\.(h|def)|codecs/(base|limits)\.h'
-    bad backends 'backends/[a-z0-9_/]+\.(h|def)|codecs/(record|merge|shares|symbols|profile|instance|types|pack|hash|idmap|crc32c|base|limits)\.h'
+    bad backends 'backends/[a-z0-9_/]+\.(h|def)|codecs/(record|merge|shares|symbols|profile|profile_pack|instance|types|pack|hash|idmap|crc32c|base|limits)\.h'
     bad gateway 'gateway/[a-z0-9_/]+\.(h|def|inc)|codecs/[a-z0-9_/]+\.h|backends/(backend|groups|hours|hour_runner|spans|shares|spool|uploads|spool_walk|sqlite_walk|day)\.h|auth/(auth|key_command)\.h|conf/conf\.h'
 )
 [ -z "$out" ] || { printf 'includes against the direction of design.md 1:\n%s\n' "$out"; exit 1; }

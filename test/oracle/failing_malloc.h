@@ -9,8 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Allocation number fail_at from now on fails, and with `sticky` all behind it; -1: none. Set calls to 0 beside it.
- * Atomic: a thread of a store allocates too. */
+/* Atomic: a thread of a store allocates too. */
 static atomic_long fail_at = -1, calls;
 static atomic_bool sticky;
 
@@ -42,6 +41,21 @@ void *__wrap_calloc(size_t n, size_t size)
 void *__wrap_realloc(void *p, size_t n)
 {
     return should_fail() ? NULL : __real_realloc(p, n);
+}
+
+/* Allocation number `at` from now on fails, the first being 0; or it and all behind it. */
+static inline void fail_from(long at, bool from_then_on)
+{
+    calls = 0;
+    sticky = from_then_on;
+    fail_at = at;
+}
+
+/* How many there were since then. */
+static inline long fail_no_more(void)
+{
+    fail_at = -1;
+    return calls;
 }
 
 #endif

@@ -22,16 +22,14 @@ static bool scenario(long at, bool from_then_on)
     struct fault f = {0};
 
     unlink(path);
-    fail_at = at;
-    calls = 0;
-    sticky = from_then_on;
+    fail_from(at, from_then_on);
     enum err e = key_create(path, &k, STR(""), false, secret, &line, &f);
     if (e == E_OK) {
         struct keyring *r = keyring_load(path, &f);
         e = r ? key_revoke(path, STR("a"), &f) : f.err;
         keyring_free(r);
     }
-    fail_at = -1;
+    fail_no_more();
     buf_free(&line);
     if (e != E_OK)
         assert_int_equal(e, E_NO_MEMORY);

@@ -5,19 +5,6 @@
 #include "test/oracle/failing_malloc.h"
 #include "test/unit/backends/spool_world.h"
 
-static void fail_from(long at, bool from_then_on)
-{
-    atomic_store(&calls, 0);
-    atomic_store(&sticky, from_then_on);
-    atomic_store(&fail_at, at);
-}
-
-static long fail_no_more(void)
-{
-    atomic_store(&fail_at, -1);
-    return atomic_load(&calls);
-}
-
 static void opening(void **state)
 {
     struct spool_world *w = *state;

@@ -9,19 +9,6 @@
 
 const char *conformance_address = "sqlite:";
 
-static void fail_from(long at, bool from_then_on)
-{
-    atomic_store(&calls, 0);
-    atomic_store(&sticky, from_then_on);
-    atomic_store(&fail_at, at);
-}
-
-static long fail_no_more(void)
-{
-    atomic_store(&fail_at, -1);
-    return atomic_load(&calls);
-}
-
 static void opening(void **state)
 {
     struct world *w = *state;

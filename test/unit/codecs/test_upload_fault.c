@@ -18,11 +18,9 @@ static bool walk(const struct upload_spec *spec, struct str body, const char *na
 {
     struct fault f = {0};
     struct upload *u = feed_upload(spec, body, &(struct feed_plan){.piece = 1000}, &f);
-    long made = calls;
+    long made = fail_no_more();
 
     walks++;
-
-    fail_at = -1;
     if (u) {
         for (uint32_t i = 0; i < upload_outcomes(u); i++) {
             enum err e = upload_outcome(u, i)->fault.err;
@@ -42,9 +40,7 @@ static void each_allocation(const struct capture *c)
     for (int mode = 0; mode < 2; mode++) {
         bool done = false;
         for (long at = 0; !done; at++) {
-            sticky = mode;
-            calls = 0;
-            fail_at = at;
+            fail_from(at, mode);
             bool good = walk(&c->spec, c->body, c->name);
             done = good && calls <= at;
             assert_true(at < 5000);

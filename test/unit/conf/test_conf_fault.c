@@ -20,9 +20,7 @@ static bool load(long at, bool from_then_on)
 {
     struct conf_errors e = {0};
 
-    fail_at = at;
-    calls = 0;
-    sticky = from_then_on;
+    fail_from(at, from_then_on);
     struct conf *c = conf_parse(STR(yaml), "f", &e);
     struct buf out = {0};
     if (c) {
@@ -31,7 +29,7 @@ static bool load(long at, bool from_then_on)
             out.failed = true;
         conf_sample(&out);
     }
-    fail_at = -1;
+    fail_no_more();
     assert_true((c == NULL) == (e.count > 0));
     if (c)
         assert_int_equal(conf_retention_days(c, STR("p"), STR("x")), 1);

@@ -46,11 +46,9 @@ static int teardown(void **state)
 static bool scenario(struct fake_store *s, const char *target, long at, bool from_then_on, const struct buf *whole)
 {
     struct answer a;
-    fail_at = at;
-    calls = 0;
-    sticky = from_then_on;
+    fail_from(at, from_then_on);
     fake_ask_at(s, target, noon + 1000, &a);
-    fail_at = -1;
+    fail_no_more();
     bool good = a.status == 200;
     if (good) {
         assert_int_equal(a.body.len, whole->len);
