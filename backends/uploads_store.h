@@ -27,7 +27,8 @@ struct uploads_store; /* each implementation's own */
 struct uploads_ops {
     const char *scheme;
     struct uploads_store *(*open)(const struct uploads_options *o, struct str address, struct fault *f);
-    /* On the ledger's thread: all of the list or, as far as is known, none. E_STORE_DOWN, E_NO_MEMORY: it comes again. */
+    /* On the ledger's thread: all of the list or, as far as is known, none. E_STORE_DOWN, E_NO_MEMORY: it comes again.
+     */
     enum err (*put)(struct uploads_store *s, const struct upload_item *list, struct fault *f);
     /* On threads of readers, several at a time, beside put. */
     enum err (*scan)(struct uploads_store *s, struct str project, uploads_row row, void *ctx, struct fault *f);
