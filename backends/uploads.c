@@ -4,11 +4,22 @@
  */
 #include "backends/uploads_store.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <uv.h>
 
-enum { GATHER_MS = 200, BATCH = 2000, RETRY_MS = 1000, LIST_WAIT_MS = 1000, CLOSE_MS = 3000, CLOSING_RETRY_MS = 20 };
+enum {
+    GATHER_MS = 200,
+    BATCH = 2000,
+    RETRY_MS = 1000,
+    LIST_WAIT_MS = 1000,
+    CLOSE_MS = 3000,
+    CLOSING_RETRY_MS = 20,
+    NICENESS = 10
+};
 
 struct uploads {
     const struct uploads_ops *ops; /* NULL: nothing is kept */
@@ -218,6 +229,8 @@ static void run(void *arg)
     struct uploads *u = arg;
     struct upload_item *list;
 
+    pthread_setname_np(pthread_self(), "fg-uploads");
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS); /* of this thread alone, on Linux */
     uv_mutex_lock(&u->lock);
     while ((list = take(u)))
         write_some(u, list);
@@ -322,9 +335,10 @@ enum err uploads_list(struct uploads *u, struct str project, uploads_visit visit
 
 void uploads_stats(struct uploads *u, struct uploads_stats *out)
 {
-    *out = u->stats;
-    if (!u->ops)
+    if (!u->ops) {
+        *out = u->stats;
         return;
+    }
     uv_mutex_lock(&u->lock);
     *out = u->stats;
     uv_mutex_unlock(&u->lock);

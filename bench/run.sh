@@ -1,7 +1,7 @@
 #!/bin/sh
 # One table: what an upload costs, stage by stage and as a whole, beside what this machine needs at least for the same bytes.
 # Medians of several rounds in which all contenders take turns, so that what else the machine does hits all of them alike.
-# usage: run.sh [parts] [costs] [durable] [lag] [idle] [slow] [ready] [hours] [refusals] [deployment]; all of them without arguments. BENCH_QUICK=1: one short round.
+# usage: run.sh [parts] [costs] [durable] [lag] [idle] [slow] [ready] [hours] [refusals] [ledger] [deployment]; all of them without arguments. BENCH_QUICK=1: one short round.
 # Writes to build/bench only; talks to 127.0.0.1 only; every load ends by itself.
 set -eu
 cd "$(dirname "$0")/.."
@@ -53,7 +53,7 @@ data_dir: $out/data-$1
 keys_file: $out/data-$1/keys.yaml
 hash_key_file: $out/data-$1/hash.key
 samples: "$2"
-shares: "$2"
+shares: "${gate_shares:-$2}"
 anonymous: { project: bench, may: [send, read] }
 log: { level: warn }
 ${gate_more:-}
@@ -189,6 +189,22 @@ refusals() {
     stop
 }
 
+# An upload with and without its entry in the upload ledger.
+ledger() {
+    say "upload ledger"
+    gate_start ledger-off null: "$on_second"
+    off_at=$gate_at off_pid=$gate_pid
+    gate_shares=sqlite:
+    gate_start ledger-on null: "$on_second"
+    gate_shares=
+    for round in $(seq $rounds); do
+        load ledger/off -k ingest -u $off_at -b $small -c 16 -d $long -p $off_pid
+        load ledger/on -k ingest -u $gate_at -b $small -c 16 -d $long -p $gate_pid
+        load ledger/off -k ingest -u $off_at -b $small -c 16 -d $long -p $off_pid
+    done
+    stop
+}
+
 # 1,000 slow clients of each kind beside 50 healthy ones, which send five uploads a second each: all are cut by their timer, and the healthy ones notice little.
 slow() {
     say "slow clients"
@@ -249,10 +265,10 @@ build
 : >$results
 rm -f $out/lag-*
 [ -x "$gate" ] || { echo "bench: $gate is missing: make all"; exit 1; }
-for section in ${*:-parts costs durable lag idle slow ready hours refusals deployment}; do
+for section in ${*:-parts costs durable lag idle slow ready hours refusals ledger deployment}; do
     case $section in
     lag) lag null; lag sqlite ;;
-    parts | costs | durable | idle | slow | ready | hours | refusals | deployment) $section ;;
+    parts | costs | durable | idle | slow | ready | hours | refusals | ledger | deployment) $section ;;
     *) echo "bench: no section $section"; exit 2 ;;
     esac
 done

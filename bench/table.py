@@ -170,6 +170,9 @@ def main():
             if refused:
                 line("refused for %s: times cheaper" % name, taken / refused if taken else None, "%.1f", 10, True)
                 line("    requests/s", r.median("refused/" + what, "rps"), "%.0f")
+    if "ledger/on" in r.runs:
+        with_entry, without = r.microseconds("ledger/on"), r.microseconds("ledger/off")
+        line("an upload of 39 KB with its entry in the ledger, x without", with_entry / without if without else None, "%.3f", 1.05)
     if "ready" in r.runs:
         line("ready after exec, ms", r.median("ready"), "%.1f", 100)
     failures = list(r.failures())
