@@ -14,9 +14,9 @@ struct block {
 _Static_assert(sizeof(struct block) % _Alignof(max_align_t) == 0, "pieces behind the header are aligned");
 
 struct arena {
-    struct block blocks; /* list head */
-    char *at, *end;      /* free part of the newest shared block */
-    size_t used, limit;
+    struct block blocks;        /* list head */
+    char *at, *end;             /* free part of the newest shared block */
+    size_t used, limit, wanted; /* wanted: in all, by what went over the limit */
     bool over_limit;
 };
 
@@ -47,6 +47,7 @@ static bool charge(struct arena *a, size_t bytes)
     if (bytes <= a->limit - a->used)
         return true;
     a->over_limit = true;
+    a->wanted = bytes < SIZE_MAX - a->used ? a->used + bytes : SIZE_MAX;
     return false;
 }
 
@@ -83,6 +84,7 @@ void *arena_alloc(struct arena *a, size_t size, size_t align, size_t n)
 
     if (__builtin_mul_overflow(size, n, &bytes)) {
         a->over_limit = true;
+        a->wanted = SIZE_MAX;
         return NULL;
     }
     if (bytes >= LARGE_BYTES)
@@ -126,6 +128,7 @@ void *arena_grow(struct arena *a, void *old, size_t size, size_t align, size_t o
     ASSERT(new_n >= old_n);
     if (__builtin_mul_overflow(size, new_n, &new_bytes)) {
         a->over_limit = true;
+        a->wanted = SIZE_MAX;
         return NULL;
     }
     if (old && size * old_n >= LARGE_BYTES)
@@ -162,5 +165,6 @@ enum err arena_error(const struct arena *a, struct fault *f)
 {
     if (!a->over_limit)
         return fault_set(f, E_NO_MEMORY, NULL);
-    return fault_set(f, E_PROFILE_TOO_LARGE, "profile needs more than limits.decoded (%zu bytes) of memory", a->limit);
+    return fault_set(f, E_PROFILE_TOO_LARGE, "profile needs more than limits.decoded (%zu bytes) of memory: %zu so far",
+                     a->limit, a->wanted);
 }

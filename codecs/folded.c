@@ -73,8 +73,8 @@ static enum step add_stack(struct folded *d, const uint32_t *names, uint32_t n, 
     if (i == INDEX_NONE) {
         i = d->n_stacks;
         if (i >= d->in->limits->samples) {
-            (void)fault_set(d->fault, E_TOO_MANY_SAMPLES, "profile has more stacks than limits.samples (%u)",
-                            d->in->limits->samples);
+            (void)fault_set(d->fault, E_TOO_MANY_SAMPLES, "profile has more stacks than limits.samples (%u): %u seen",
+                            d->in->limits->samples, i + 1);
             return STEP_FAIL;
         }
         if (!new_stack(d, names, n, hash))
@@ -159,8 +159,9 @@ static enum step carry(struct folded *d, struct str piece)
     size_t need = d->carried + piece.len;
 
     if (need > d->in->limits->field) {
-        (void)fault_set(d->fault, E_PROFILE_TOO_LARGE, "folded text, line %llu is longer than limits.field (%zu bytes)",
-                        (unsigned long long)d->line + 1, d->in->limits->field);
+        (void)fault_set(d->fault, E_PROFILE_TOO_LARGE,
+                        "folded text, line %llu is longer than limits.field (%zu bytes): %zu so far",
+                        (unsigned long long)d->line + 1, d->in->limits->field, need);
         return STEP_FAIL;
     }
     if (need > d->carry_cap) {

@@ -90,8 +90,8 @@ static bool count(struct layer *l, size_t n, struct fault *f)
     l->in->inflated += n;
     if (l->total <= l->in->limits->inflated)
         return true;
-    (void)fault_set(f, E_INFLATED_TOO_LARGE, "%s unpacks to more than limits.inflated (%zu bytes)", l->what,
-                    l->in->limits->inflated);
+    (void)fault_set(f, E_INFLATED_TOO_LARGE, "%s unpacks to more than limits.inflated (%zu bytes): %zu so far", l->what,
+                    l->in->limits->inflated, (size_t)l->total);
     return false;
 }
 

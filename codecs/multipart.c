@@ -138,8 +138,9 @@ static enum step begin_part(struct multipart *m)
     m->matched = 0;
     m->part = PART_OTHER;
     if (++m->n_parts > m->in->limits->parts) {
-        (void)fault_set(&m->in->fault, E_BAD_INPUT, "multipart body has more parts than limits.parts (%u)",
-                        m->in->limits->parts);
+        (void)fault_set(&m->in->fault, E_TOO_MANY_PARTS,
+                        "multipart body has more parts than limits.parts (%u): %u seen", m->in->limits->parts,
+                        m->n_parts);
         return STEP_FAIL;
     }
     if (str_eq(name, STR("jfr"))) {

@@ -333,8 +333,9 @@ static enum step frame_fault(struct pprof *d, enum pb_step s, uint32_t num)
         return intake_no_room(d->in);
     if (s == PB_BAD)
         return pprof_malformed(d, "bad field key or length");
-    (void)fault_set(d->fault, E_PROFILE_TOO_LARGE, "field %u of the pprof is longer than limits.field (%zu bytes)", num,
-                    d->in->limits->field);
+    (void)fault_set(d->fault, E_PROFILE_TOO_LARGE,
+                    "field %u of the pprof is longer than limits.field (%zu bytes): %llu", num, d->in->limits->field,
+                    (unsigned long long)d->framer.need);
     return STEP_FAIL;
 }
 

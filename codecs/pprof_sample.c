@@ -115,8 +115,8 @@ static enum step close_sample(struct pprof *d, uint32_t n_values)
     uint32_t n_labels = d->labels.n - d->set_at.p[d->n_sets], set;
 
     if (d->n_samples >= lim->samples) {
-        (void)fault_set(d->fault, E_TOO_MANY_SAMPLES, "profile has more samples than limits.samples (%u)",
-                        lim->samples);
+        (void)fault_set(d->fault, E_TOO_MANY_SAMPLES, "profile has more samples than limits.samples (%u): %u seen",
+                        lim->samples, d->n_samples + 1);
         return STEP_FAIL;
     }
     if (n_labels > lim->sample_labels) {

@@ -38,8 +38,9 @@ enum step push_sample_begin(struct push *p)
     const struct limits *lim = p->in->limits;
 
     if (p->samples.n >= lim->profiles) {
-        (void)fault_set(&p->in->fault, E_TOO_MANY_PROFILES, "request has more profiles than limits.profiles (%u)",
-                        lim->profiles);
+        (void)fault_set(&p->in->fault, E_TOO_MANY_PROFILES,
+                        "request has more profiles than limits.profiles (%u): %u seen", lim->profiles,
+                        p->samples.n + 1);
         return STEP_FAIL;
     }
     if (!VEC_ROOM(p->in->arena, &p->samples, 1))

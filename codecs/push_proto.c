@@ -109,7 +109,8 @@ static enum step begin_payload(struct push_proto *d)
 static enum step begin_collect(struct push_proto *d, size_t max, const char *what)
 {
     if (d->need > max) {
-        (void)fault_set(&d->push->in->fault, E_LABEL_VALUE_LONG, "%s is longer than %zu bytes", what, max);
+        (void)fault_set(&d->push->in->fault, E_LABEL_VALUE_LONG, "%s is longer than %zu bytes: %llu", what, max,
+                        (unsigned long long)d->need);
         return STEP_FAIL;
     }
     d->have = 0;

@@ -193,8 +193,9 @@ enum step upload_feed(struct upload *u, struct str *in, uint32_t *budget)
         u->coding ? layer_feed(u->coding, in, budget, container_feed, u, &u->in.fault) : container_feed(u, in, budget);
     u->wire += before - in->len;
     if (s == STEP_MORE && u->wire > u->in.limits->body) {
-        (void)fault_set(&u->in.fault, E_BODY_TOO_LARGE, "request body is larger than limits.body (%zu bytes)",
-                        u->in.limits->body);
+        (void)fault_set(&u->in.fault, E_BODY_TOO_LARGE,
+                        "request body is larger than limits.body (%zu bytes): %zu so far", u->in.limits->body,
+                        (size_t)u->wire);
         return STEP_FAIL;
     }
     return s == STEP_MORE && in->len ? STEP_AGAIN : s;

@@ -110,6 +110,7 @@ static void conn_free(struct conn *c)
     http_free(c->http);
     peer_free(&c->peer);
     input_free(&c->input, &app->ledger);
+    answers_end(c);
     reply_free(&c->reply);
     buf_free(&c->reply_head);
     free(c);
@@ -157,7 +158,8 @@ void conn_close(struct conn *c, enum close_reason why, bool reset)
     c->app->metrics.closed[why]++;
     conn_set_state(c, CONN_CLOSING);
     /* What nobody reads would stay in the kernel for minutes behind an ordinary close. */
-    if (why != CLOSE_WRITE || uv_tcp_close_reset(&c->tcp, on_handle_closed) != 0)
+    bool left = why == CLOSE_WRITE || why == CLOSE_UNREAD;
+    if (!left || uv_tcp_close_reset(&c->tcp, on_handle_closed) != 0)
         uv_close((uv_handle_t *)&c->tcp, on_handle_closed);
     uv_close((uv_handle_t *)&c->timer, on_handle_closed);
 }
@@ -173,7 +175,7 @@ static size_t unacknowledged(struct conn *c)
 }
 
 /* Of the answer under way. The kernel takes much at once: only what is acknowledged shows how fast it is read. */
-static size_t unread(struct conn *c)
+size_t conn_unread(struct conn *c)
 {
     return c->tcp.write_queue_size + unacknowledged(c);
 }
@@ -238,6 +240,7 @@ void conn_replied(struct conn *c)
     if (r)
         request_free(r);
     c->request = NULL;
+    answers_end(c);
     reply_free(&c->reply);
     buf_free(&c->reply_head);
     c->reply = (struct reply){0};
@@ -273,6 +276,7 @@ void conn_reply(struct conn *c, struct reply *r, bool close)
     ASSERT(c->state != CONN_REPLY);
     c->reply = *r;
     *r = (struct reply){0};
+    answers_begin(c);
     c->answers++;
     if (c->request)
         note_answered(c->request, c->reply.status);
@@ -300,7 +304,7 @@ void conn_reply(struct conn *c, struct reply *r, bool close)
 
 void conn_reply_moved(struct conn *c)
 {
-    c->reply_left = unread(c);
+    c->reply_left = conn_unread(c);
     uv_timer_start(&c->timer, on_timer, c->app->conf->write_ms, 0);
 }
 
@@ -311,6 +315,7 @@ void conn_refuse_plain(struct conn *c)
 
     c->counted = true;
     c->app->metrics.plain[M_requests_received]++;
+    c->app->metrics.refused[f.err]++;
     reply_fault(&r, &f);
     conn_reply(c, &r, true);
 }
@@ -395,7 +400,7 @@ static void on_timer(uv_timer_t *t)
     static const enum close_reason why[CONN_STATES] = {
         [CONN_IDLE] = CLOSE_IDLE, [CONN_HEAD] = CLOSE_HEAD, [CONN_REPLY] = CLOSE_WRITE, [CONN_LINGER] = CLOSE_REPLIED};
     struct conn *c = t->data;
-    size_t left = unread(c);
+    size_t left = conn_unread(c);
 
     if (c->state == CONN_BODY) {
         on_body_timer(c);

@@ -38,6 +38,8 @@ void conn_reply(struct conn *c, struct reply *r, bool close);
 void conn_continue(struct conn *c);
 /* Attempts that the last answer acknowledged: a reset takes them back. Takes t over. */
 void conn_remember(struct conn *c, struct told *t);
+/* Whether a large answer would find room at all; slow readers may be cut for it (answers.c). */
+bool answers_room(struct app *app) MUST_CHECK;
 /* At the end of draining: those that do nothing are closed; `all`: everybody. */
 void conn_close_all(struct app *app, bool all);
 

@@ -40,6 +40,8 @@ struct conn {
     uint64_t body_left_ms, pace_left_ms, armed_ms, pace_bytes;
     struct reply reply;
     struct buf reply_head;
+    size_t reply_held; /* bytes of memory that the ledger is charged for the answer */
+    uint64_t reply_ms; /* since when it is under way */
     size_t reply_left; /* bytes not yet taken by the kernel when the timer last looked */
     uv_write_t write;
     uv_shutdown_t shutdown;
@@ -64,6 +66,12 @@ void conn_replied(struct conn *c);      /* the answer has been taken by the kern
 void conn_refuse_plain(struct conn *c); /* HTTP where TLS is spoken: says so, in the clear */
 /* Half closes; what the client still writes is read over, so that the last bytes are not lost in a reset. */
 void conn_linger(struct conn *c);
+
+size_t conn_unread(struct conn *c); /* bytes given to the kernel that the other side has not acknowledged */
+
+/* answers.c: memory of answers that clients have not taken yet. */
+void answers_begin(struct conn *c); /* c->reply is the answer; may be refused instead, where it finds no room */
+void answers_end(struct conn *c);   /* its memory is freed; no answer is fine */
 
 /* The only place that decides whether a socket is read. */
 void intake_watch(struct conn *c);

@@ -22,6 +22,8 @@ static void refuse_stream(struct conn *c)
 
     if (c->request && !c->request->refused)
         request_refuse_with(c->request, http_fault(c->http));
+    else if (!c->request)
+        c->app->metrics.refused[http_fault(c->http)->err]++;
     reply_fault(&r, http_fault(c->http));
     input_free(&c->input, &c->app->ledger);
     conn_reply(c, &r, true);

@@ -52,7 +52,8 @@ static int on_url(llhttp_t *parser, const char *p, size_t n)
     struct http *h = parser->data;
 
     if (h->target.len + n > h->limits.target_bytes) {
-        fault_set(&h->fault, E_URI_TOO_LONG, "request target is longer than %u bytes", h->limits.target_bytes);
+        fault_set(&h->fault, E_URI_TOO_LONG, "request target is longer than half of limits.head (%u bytes): %zu so far",
+                  h->limits.target_bytes, h->target.len + n);
         return HPE_USER;
     }
     return extend(h, &h->target, p, n) ? 0 : refuse(h, E_NO_MEMORY, "no memory for the request's head");
@@ -81,7 +82,8 @@ static int on_header_field(llhttp_t *parser, const char *p, size_t n)
         return 0;
     if (h->n_headers == 0 || h->in_value) {
         if (h->n_headers >= h->limits.headers) {
-            fault_set(&h->fault, E_HEAD_TOO_LARGE, "more than limits.headers = %u headers", h->limits.headers);
+            fault_set(&h->fault, E_HEAD_TOO_LARGE, "more than limits.headers = %u headers: %u seen", h->limits.headers,
+                      h->n_headers + 1);
             return HPE_USER;
         }
         if (!header_add(h))
@@ -303,8 +305,8 @@ static bool head_within(struct http *h, const char *p, size_t n)
 {
     h->head_bytes += n;
     if (h->head_bytes > h->limits.head_bytes) {
-        fault_set(&h->fault, E_HEAD_TOO_LARGE, "request head is larger than limits.head = %u bytes",
-                  h->limits.head_bytes);
+        fault_set(&h->fault, E_HEAD_TOO_LARGE, "request head is larger than limits.head = %u bytes: %zu so far",
+                  h->limits.head_bytes, (size_t)h->head_bytes);
         return false;
     }
     return lines_good(h, p, n);
@@ -318,8 +320,9 @@ static bool framing_within(struct http *h, size_t n)
     h->framing_bytes += n;
     if (h->framing_bytes <= h->limits.head_bytes + h->chunks * CHUNK_LINES)
         return true;
-    fault_set(&h->fault, E_HEAD_TOO_LARGE, "chunk extensions and trailers are larger than limits.head = %u bytes",
-              h->limits.head_bytes);
+    fault_set(&h->fault, E_HEAD_TOO_LARGE,
+              "chunk extensions and trailers are larger than limits.head = %u bytes: %zu so far", h->limits.head_bytes,
+              (size_t)h->framing_bytes);
     return false;
 }
 

@@ -60,6 +60,11 @@ uint64_t ledger_share_symbols(uint64_t limit)
     return limit / 8;
 }
 
+uint64_t ledger_share_answers(uint64_t limit)
+{
+    return limit / 8;
+}
+
 uint64_t ledger_share_minutes(uint64_t limit)
 {
     return limit / 16;

@@ -8,7 +8,8 @@
 
 #define LEDGER_ACCOUNTS(X)                                                                                             \
     X(requests) /* granted to uploads that are being read or finished, and held by their records until the commit */   \
-    X(connections) /* private buffers of connections, heads, replies */                                                \
+    X(connections) /* private buffers of connections, heads */                                                         \
+    X(answers)     /* on their way to clients */                                                                       \
     X(symbols)     /* what the store knows to have written */                                                          \
     X(minutes)     /* function shares of the last hour, where they go to a store of their own */                       \
     X(records)     /* records that a store holds beyond their request */                                               \
@@ -40,6 +41,7 @@ uint64_t ledger_total(const struct ledger *l);
 uint64_t ledger_share_requests(uint64_t limit);
 uint64_t ledger_share_queries(uint64_t limit);
 uint64_t ledger_share_symbols(uint64_t limit);
+uint64_t ledger_share_answers(uint64_t limit); /* out of that of queries, which have become answers */
 uint64_t ledger_share_minutes(uint64_t limit); /* out of that of symbols */
 
 #endif

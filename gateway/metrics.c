@@ -142,6 +142,24 @@ static void write_requests(const struct metrics *m, struct buf *out)
                    m->closed[i]);
 }
 
+/* Errors that share a reason share a row. */
+static void write_refused(const struct metrics *m, struct buf *out)
+{
+    family(out, "requests_refused_total", "counter", "requests refused as a whole, by why");
+    for (size_t e = 0; e < E_COUNT; e++) {
+        const char *reason = err_reason((enum err)e);
+        uint64_t n = 0;
+        size_t first = 0;
+
+        while (strcmp(err_reason((enum err)first), reason) != 0)
+            first++;
+        for (size_t i = e; first == e && i < E_COUNT; i++)
+            n += strcmp(err_reason((enum err)i), reason) == 0 ? m->refused[i] : 0;
+        if (n)
+            buf_printf(out, "flamegate_requests_refused_total{reason=\"%s\"} %" PRIu64 "\n", reason, n);
+    }
+}
+
 static void write_profiles(const struct metrics *m, struct buf *out)
 {
     family(out, "profiles_received_total", "counter", "profiles seen in requests");
@@ -224,6 +242,7 @@ void metrics_text(const struct metrics *m, const struct metrics_scrape *s, struc
 {
     write_plain(m, out);
     write_requests(m, out);
+    write_refused(m, out);
     write_profiles(m, out);
     if (m->n_tls)
         write_tls(m, out);

@@ -23,6 +23,7 @@ enum metric {
     X(SLOW, "slow")           /* held memory and sent too little */                                                    \
     X(PROXY, "proxy_header")  /* none, a broken one, or from somebody who may not send one */                          \
     X(CROWD, "address_limit") /* limits.connections_per_address */                                                     \
+    X(UNREAD, "unread")       /* hardly read an answer while others needed its room */                                 \
     X(SHUTDOWN, "shutdown") X(ERROR, "error")
 enum close_reason {
 #define X(id, name) CLOSE_##id,
@@ -42,6 +43,7 @@ struct metrics {
     uint64_t plain[METRICS];
     uint64_t requests[ROUTES][METHODS][STATUSES];
     uint64_t cut[CLOSE_REASONS];    /* requests that got no answer */
+    uint64_t refused[E_COUNT];      /* requests refused as a whole */
     uint64_t closed[CLOSE_REASONS]; /* connections */
     uint64_t tls_failures[TLS_FAILURES];
     struct tls_row {

@@ -95,7 +95,8 @@ static enum pump feed(struct request *r, struct str *in, uint32_t *budget)
 {
     (void)budget;
     if (r->body_bytes + in->len > r->limits.body)
-        request_refuse(r, E_BODY_TOO_LARGE, "request body too large: limits.body = %zu bytes", r->limits.body);
+        request_refuse(r, E_BODY_TOO_LARGE, "request body too large: limits.body = %zu bytes, %zu have come",
+                       r->limits.body, (size_t)r->body_bytes + in->len);
     in->p += in->len;
     in->len = 0;
     return PUMP_MORE;
@@ -116,6 +117,11 @@ static enum pump end(struct request *r, uint32_t *budget)
     struct read *q = calloc(1, sizeof *q);
 
     (void)budget;
+    if (q && r->conn && !answers_room(app)) {
+        free(q);
+        request_refuse(r, E_OVERLOADED, "too many answers wait to be read by their clients, retry later");
+        return PUMP_MORE;
+    }
     if (!q) {
         request_refuse(r, E_NO_MEMORY, "%s", err_text(E_NO_MEMORY));
         return PUMP_MORE;

@@ -27,6 +27,7 @@ void request_refuse_with(struct request *r, const struct fault *f)
         return;
     r->fault = *f;
     r->refused = true;
+    r->app->metrics.refused[f->err]++;
     r->handler->refused(r);
     f = &r->fault; /* the caller's may have gone with the upload */
     char client[ADDRESS_TEXT];

@@ -31,7 +31,8 @@ static enum pump feed(struct request *r, struct str *in, uint32_t *budget)
 {
     (void)budget;
     if (r->body_bytes + in->len > r->limits.body)
-        request_refuse(r, E_BODY_TOO_LARGE, "request body too large: limits.body = %zu bytes", r->limits.body);
+        request_refuse(r, E_BODY_TOO_LARGE, "request body too large: limits.body = %zu bytes, %zu have come",
+                       r->limits.body, (size_t)r->body_bytes + in->len);
     in->p += in->len;
     in->len = 0;
     return PUMP_MORE;

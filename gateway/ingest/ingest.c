@@ -180,6 +180,7 @@ static void submit_all(struct ingest *in)
         } else {
             struct record *rec = upload_take(in->upload, i);
             size_t size = rec->bytes;
+            app->metrics.plain[M_truncated_stacks] += rec->drops.truncated_stacks;
             if (!is_known(in, rec)) {
                 record_free(rec);
             } else if (in->told && submit_record(app->submit, rec, in)) {

@@ -430,3 +430,35 @@ class TestServicesAndSeries:
         gate.configure("limits: { services: 2 }\n")
         gate.until(lambda: gate.ingest(simple().gz(), name="b").status, 200)
         assert gate.ingest(simple().gz(), name="c").status == 400
+
+
+class TestTold:
+    """Each refusal names its limit, the limit's value and what was seen, and counts with a fixed reason."""
+
+    CONF = "limits: { body: 64KiB, inflated: 128KiB, samples: 100, profiles: 3, parts: 5, field: 2KiB, head: 8KiB, headers: 20, decoded: 1MiB }\n"
+
+    @pytest.fixture
+    def small(self, make_gate):
+        return make_gate(self.CONF)
+
+    @pytest.mark.parametrize("status,reason,words,send", [
+        (413, "body_size_limit_exceeded", ("limits.body = 65536", "65537"), lambda g: g.ingest(bytes(65537))),
+        (413, "decompressed_size", ("limits.inflated (131072", "so far"), lambda g: g.ingest(zeros_gz(MiB))),
+        (400, "samples_limit", ("limits.samples (100)", "101 seen"), lambda g: g.ingest(b"".join(b"f%d 1\n" % i for i in range(150)), format="folded")),
+        (400, "profiles_limit", ("limits.profiles (3)", "4 seen"), lambda g: g.push(push([({"service_name": "x"}, [simple().gz()] * 5)]))),
+        (400, "parts_limit", ("limits.parts (5)", "6 seen"), lambda g: g.ingest(multipart([("p%d" % i, b"x") for i in range(9)]), format=None, headers=MULTIPART)),
+        (413, "profile_size_limit", ("limits.field (2048", "3000"), lambda g: g.ingest(block(6, b"x" * 3000))),
+        (413, "profile_size_limit", ("limits.decoded", "so far"), lambda g: g.ingest(gzip.compress((tag(4, 2) + b"\0") * 65000))),
+        (431, "head_too_large", ("limits.headers = 20", "21 seen"), lambda g: g.ingest(b"m 1\n", format="folded", headers={"X-%d" % i: "y" for i in range(30)})),
+        (431, "head_too_large", ("limits.head = 8192", "so far"), lambda g: g.ingest(b"m 1\n", format="folded", headers={"X": "y" * 9000})),
+        (414, "bad_framing", ("limits.head", "so far"), lambda g: g.ingest(b"m 1\n", format="folded", x="y" * 5000)),
+    ], ids=lambda x: x if isinstance(x, str) else "")
+    def test_as_a_whole(self, small, status, reason, words, send):
+        refused(send(small), status, *words)
+        assert small.count("flamegate_requests_refused_total", reason=reason) == 1
+        assert small.count("flamegate_requests_refused_total") == 1
+
+    def test_cut_stacks_are_counted(self, make_gate):
+        gate = make_gate("limits: { depth: 10 }\n")
+        assert gate.ingest(b"%s 1\n%s 2\nmain 3\n" % (b";".join([b"a"] * 20), b";".join([b"b"] * 11)), format="folded").status == 200
+        assert gate.count("flamegate_truncated_stacks_total") == 2

@@ -13,7 +13,7 @@ import slow  # noqa: E402
 
 TIMERS = {"silent": 1, "head": 1, "header lines": 1, "empty lines": 1, "body": 1.5, "stuck body": 1.5, "chunks": 1.5, "extension": 1.5, "trailers": 1.5, "deaf": 1.2}
 REASONS = {"head_timeout": 4, "body_timeout": 5, "write_timeout": 1}  # kinds of each
-CONF = "timeouts: { head: 1s, body: 1500ms, write: 1200ms, idle: 1300ms }\n"
+CONF = "timeouts: { head: 1s, body: 1500ms, write: 1200ms, idle: 1300ms }\nmemory: 1GiB\n"  # room for all of the large answers
 N = 10
 LARGE = b"".join(b"main;function_with_a_long_name_%d 1\n" % i for i in range(20_000))
 

@@ -221,7 +221,7 @@ static void test_parts(void **state)
     spec.kind = UPLOAD_MULTIPART;
     for (int i = 0; i < 10000; i++)
         buf_str(&b, STR("--xx\r\n\r\n\r\n"));
-    expect(&b, E_BAD_INPUT, "limits.parts (1000)");
+    expect(&b, E_TOO_MANY_PARTS, "limits.parts (1000)");
     buf_free(&b);
 }
 
