@@ -66,7 +66,8 @@ struct conf {
     uint64_t resend_ms;
     uint64_t spool_after_ms, spool_max_bytes;
     enum conf_log_format log_format;
-    int log_level;           /* 0 error .. 3 debug */
+    int log_level; /* 0 error .. 3 debug */
+    uint64_t log_fold_ms;
     char *anonymous_project; /* NULL: no anonymous access */
     unsigned anonymous_may;
     const char *secret_files[CONF_SECRET_FILES]; /* of the options NAME_file */

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "gateway/fold.h"
+
 enum { LINE_MAX_BYTES = 4096 };
 
 int log_level = LOG_INFO;
@@ -33,12 +35,13 @@ static void put_text(struct line *l, const char *z)
     put(l, z, strlen(z));
 }
 
-/* C0, C1, quotes and backslashes as escapes, so that a line stays a line whatever a client sent. */
+/* C0, C1, quotes and backslashes as escapes, so that a line stays a line whatever a client sent. What does not fit is
+ * left out by whole escapes, and the closing quote always has room: a long JSON line is JSON still. */
 static void put_quoted(struct line *l, struct str s)
 {
     put(l, "\"", 1);
     bool utf8 = utf8_valid(s);
-    for (size_t i = 0; i < s.len; i++) {
+    for (size_t i = 0; i < s.len && l->cap - l->len > 10; i++) {
         unsigned char c = (unsigned char)s.p[i];
         char esc[8];
         bool c1 = utf8 && c == 0xc2 && i + 1 < s.len && (unsigned char)s.p[i + 1] < 0xa0;
@@ -51,7 +54,11 @@ static void put_quoted(struct line *l, struct str s)
             snprintf(esc, sizeof esc, "\\u%04x", (unsigned char)s.p[++i]);
             put(l, esc, 6);
         } else {
-            put(l, s.p + i, 1);
+            size_t n = 1; /* a character is not cut */
+            while (c >= 0xc0 && i + n < s.len && ((unsigned char)s.p[i + n] & 0xc0) == 0x80)
+                n++;
+            put(l, s.p + i, n);
+            i += n - 1;
         }
     }
     put(l, "\"", 1);
@@ -71,6 +78,8 @@ static void put_field(struct line *l, const struct log_field *f, bool json)
 {
     char number[24];
 
+    if (l->cap - l->len < strlen(f->key) + 32)
+        return; /* a field stands whole or not at all */
     put_text(l, json ? ",\"" : " ");
     put_text(l, f->key);
     put_text(l, json ? "\":" : "=");
@@ -111,20 +120,41 @@ size_t log_render(char *out, size_t cap, bool json, int64_t now_ns, int level, c
     return l.len;
 }
 
-void log_setup(int level, bool json)
+void log_setup(int level, bool json, int64_t fold_ns)
 {
     log_level = level;
     as_json = json;
+    fold_interval(fold_ns);
+}
+
+static void write_line(int64_t now_ns, int level, const char *event, const struct log_field *fields, size_t n)
+{
+    char line[LINE_MAX_BYTES];
+    size_t len = log_render(line, sizeof line, as_json, now_ns, level, event, fields, n);
+    ssize_t written = write(STDERR_FILENO, line, len);
+    (void)written; /* nobody left to tell */
+}
+
+static int64_t clock_ns(clockid_t clock)
+{
+    struct timespec ts;
+
+    clock_gettime(clock, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static void write_folded(const struct fold_line *l)
+{
+    write_line(clock_ns(CLOCK_REALTIME), l->level, l->event, l->fields, l->n);
 }
 
 void log_fields(int level, const char *event, const struct log_field *fields, size_t n)
 {
-    char line[LINE_MAX_BYTES];
-    struct timespec ts;
+    if (fold_first(clock_ns(CLOCK_MONOTONIC), level, event, fields, n, write_folded))
+        write_line(clock_ns(CLOCK_REALTIME), level, event, fields, n);
+}
 
-    clock_gettime(CLOCK_REALTIME, &ts);
-    int64_t now_ns = (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-    size_t len = log_render(line, sizeof line, as_json, now_ns, level, event, fields, n);
-    ssize_t written = write(STDERR_FILENO, line, len);
-    (void)written; /* nobody left to tell */
+void log_flush(bool all)
+{
+    fold_flush(all ? INT64_MAX : clock_ns(CLOCK_MONOTONIC), write_folded);
 }

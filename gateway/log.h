@@ -35,7 +35,10 @@ struct log_field {
                        COUNTOF(((const struct log_field[]){__VA_ARGS__})));                                            \
     } while (0)
 
-void log_setup(int level, bool json);
+/* fold_ns: lines like one that was written so lately are counted only (fold.h); 0: every line is written. */
+void log_setup(int level, bool json, int64_t fold_ns);
+/* Writes how many lines were left out, of the intervals that have ended or (before the process ends) of all. */
+void log_flush(bool all);
 void log_fields(int level, const char *event, const struct log_field *fields, size_t n);
 /* The line itself, without writing it: for tests. Ends in '\n'; cut at cap. Returns its length. */
 size_t log_render(char *out, size_t cap, bool json, int64_t now_ns, int level, const char *event,

@@ -78,7 +78,7 @@ static void take_conf(struct reload *r, struct conf *next)
     conf_free(old);
     if (r->app->hours)
         hour_runner_raw_days(r->app->hours, next->retention_raw_days);
-    log_setup(next->log_level, next->log_format == LOG_JSON);
+    log_setup(next->log_level, next->log_format == LOG_JSON, (int64_t)next->log_fold_ms * 1000000);
     conf_loaded(r->app);
     log_at(LOG_INFO, "configuration reloaded", LOG_TEXT("file", r->conf_path ? r->conf_path : "default"));
 }

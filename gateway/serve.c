@@ -128,6 +128,7 @@ static void on_stuck(uv_timer_t *t)
     struct server *s = t->data;
 
     log_at(LOG_ERROR, "ending without the store", LOG_NUM("requests", s->app.n_requests));
+    log_flush(true);
     _exit(1);
 }
 
@@ -155,6 +156,7 @@ static void on_end(uv_signal_t *h, int signum)
 
     if (s->app.draining) {
         log_at(LOG_WARN, "ending at once", LOG_NUM("signal", signum));
+        log_flush(true);
         _exit(1);
     }
     s->app.draining = true;
@@ -187,6 +189,7 @@ static void on_tick(uv_timer_t *t)
         reload_tick(&s->reload);
     if (s->ticks % TICKS_PER_SECOND == 0) {
         submit_tick(app->submit);
+        log_flush(false);
         listen_resume(&s->listeners);
     }
     if (s->watchdog_ms && s->ticks % (s->watchdog_ms / TICK_MS + 1) == 0)
@@ -423,7 +426,7 @@ int serve(struct conf *conf, const char *conf_path, const char *port_file)
 
     s.app.loop = &s.loop;
     s.app.conf = conf;
-    log_setup(conf->log_level, conf->log_format == LOG_JSON);
+    log_setup(conf->log_level, conf->log_format == LOG_JSON, (int64_t)conf->log_fold_ms * 1000000);
     tune_process(&s.app);
     if (uv_loop_init(&s.loop) != 0 || !start(&s, conf_path, port_file))
         return 1;
@@ -433,6 +436,7 @@ int serve(struct conf *conf, const char *conf_path, const char *port_file)
     s.watchdog_ms = notify_watchdog_ms();
     uv_run(&s.loop, UV_RUN_DEFAULT);
     take_down(&s);
+    log_flush(true);
     log_at(LOG_INFO, "ended", LOG_NUM("code", s.exit_code));
     return s.exit_code;
 }

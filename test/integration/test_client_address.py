@@ -12,8 +12,8 @@ import pytest
 from gate import BINARY, Wire
 
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
-TRUST = "trusted_proxies: [127.0.0.0/8, 10.0.0.0/8, 'fd00::/8']\nlog: { level: debug }\n"
-PROXY = "listen: [{ address: '127.0.0.1:0', proxy_protocol: true }, '127.0.0.1:0']\nlog: { level: debug }\ntimeouts: { head: 700ms }\n"
+TRUST = "trusted_proxies: [127.0.0.0/8, 10.0.0.0/8, 'fd00::/8']\nlog: {level: debug, fold: 0s}\n"
+PROXY = "listen: [{ address: '127.0.0.1:0', proxy_protocol: true }, '127.0.0.1:0']\nlog: {level: debug, fold: 0s}\ntimeouts: { head: 700ms }\n"
 
 
 def ask(target="/ingest?name=x", *headers):
@@ -72,7 +72,7 @@ def test_x_forwarded_for(make_gate):
             assert wire.send(ask("/ingest?name=x", *("X-Forwarded-For: " + line for line in lines))).reply().status == 405
         wanted.append(client)
     assert clients(gate) == wanted
-    gate.configure("log: { level: debug }\n")  # nobody is trusted any more: at once, without a restart
+    gate.configure("log: {level: debug, fold: 0s}\n")  # nobody is trusted any more: at once, without a restart
     gate.process.send_signal(1)
     gate.until(lambda: "reloaded" in gate.log() or "config" in gate.log(), True)
     time.sleep(0.2)

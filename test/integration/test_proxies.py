@@ -165,7 +165,7 @@ def client_of(gate, port, raw=ASK, source="127.0.0.9"):
     return re.findall(r"refused.* client=\"?([^\s\"]+)", gate.log())[-1]
 
 
-PROXIED = "listen: { address: '127.0.0.1:0', proxy_protocol: true }\nlog: { level: debug }\n"
+PROXIED = "listen: { address: '127.0.0.1:0', proxy_protocol: true }\nlog: {level: debug, fold: 0s}\n"
 
 
 @pytest.mark.parametrize("send", ["send-proxy", "send-proxy-v2", "send-proxy-v2 proxy-v2-options unique-id,crc32c"])
@@ -189,7 +189,7 @@ def test_nginx_sends_proxy_headers(make_gate, proxy, tmp_path):
 
 def test_both_name_the_client_in_a_header(make_gate, proxy, tmp_path):
     """X-Forwarded-For as they send it, with what the client says of itself to the left."""
-    gate = make_gate("trusted_proxies: [127.0.0.1]\nlog: { level: debug }\n")
+    gate = make_gate("trusted_proxies: [127.0.0.1]\nlog: {level: debug, fold: 0s}\n")
     one, two, three = free_ports(3)
     proxy(NGINX_COMMAND, NGINX % {"dir": tmp_path, "gate": gate.address[1], "one": one, "two": two}, one, two)
     assert client_of(gate, one) == "127.0.0.9"

@@ -100,6 +100,8 @@ static void test_log_line_stays_whole(void **state)
     memset(big, 'x', sizeof big);
     size_t n = log_render(out, sizeof out, false, 0, LOG_INFO, "e", f, 1);
     assert_true(n <= sizeof out && out[n - 1] == '\n');
+    n = log_render(out, sizeof out, true, 0, LOG_INFO, "e", f, 1);
+    assert_true(n <= sizeof out && memcmp(out + n - 5, "xx\"}\n", 5) == 0); /* JSON still */
 }
 
 static void test_errors(void **state)
