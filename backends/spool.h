@@ -25,6 +25,7 @@ extern const struct sample_store_ops spool_ops;
 #define SPOOL_OUTCOMES(X)                                                                                              \
     X(spooled)  /* durable here, answered as stored */                                                                 \
     X(replayed) /* and then in the store */                                                                            \
+    X(put_off)  /* the store turns it away again and again: later */                                                   \
     X(full)     /* turned away: max_bytes */                                                                           \
     X(no_space) /* turned away: the disk is full */                                                                    \
     X(failed)   /* turned away: the disk does not write */

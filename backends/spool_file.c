@@ -83,3 +83,21 @@ enum spool_step spool_file_begin(struct str segment, size_t *at)
     *at = SPOOL_MAGIC_BYTES;
     return SPOOL_ENTRY;
 }
+
+bool spool_file_write(int fd, const void *p, size_t n, uint64_t at)
+{
+    const char *from = p;
+
+    while (n) {
+        ssize_t k = pwrite(fd, from, n, (off_t)at);
+
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return false;
+        from += k;
+        at += (uint64_t)k;
+        n -= (size_t)k;
+    }
+    return true;
+}

@@ -21,6 +21,7 @@ enum { SEGMENT_BYTES = 16 << 20, SEGMENT_LEAST = 64 << 10, SEGMENTS_IN_MAX = 8 }
 struct segment {
     uint64_t number, size, used; /* used: where its entries end */
     uint64_t groups, records;    /* not dealt with yet */
+    bool kept;                   /* the reader has put something off here */
     bool looked_at;              /* counted, its end found; always so for our own */
 };
 
@@ -189,24 +190,6 @@ void spool_log_close(struct spool_log *l)
     free(l);
 }
 
-static bool write_all(int fd, const void *p, size_t n, uint64_t at)
-{
-    const char *from = p;
-
-    while (n) {
-        ssize_t k = pwrite(fd, from, n, (off_t)at);
-
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            return false;
-        from += k;
-        at += (uint64_t)k;
-        n -= (size_t)k;
-    }
-    return true;
-}
-
 static enum spool_result failed(struct spool_log *l, int error, const char *what)
 {
     snprintf(l->why, sizeof l->why, "%s: %s", what, strerror(error));
@@ -225,7 +208,7 @@ static enum spool_result begin_segment(struct spool_log *l, uint64_t need)
     }
     int fd = open_segment(l, number, O_RDWR | O_CREAT | O_EXCL);
     int error = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)size);
-    if (!error && !write_all(fd, SPOOL_MAGIC, SPOOL_MAGIC_BYTES, 0))
+    if (!error && !spool_file_write(fd, SPOOL_MAGIC, SPOOL_MAGIC_BYTES, 0))
         error = errno;
     if (!error && (fdatasync(fd) != 0 || fsync(l->dir_fd) != 0))
         error = errno;
@@ -258,8 +241,8 @@ static enum spool_result append(struct spool_log *l, struct str payload)
     }
     s = &l->list[l->n - 1];
     spool_frame_head(payload, head);
-    if (write_all(l->write_fd, payload.p, payload.len, s->used + SPOOL_FRAME_BYTES) &&
-        write_all(l->write_fd, head, sizeof head, s->used)) {
+    if (spool_file_write(l->write_fd, payload.p, payload.len, s->used + SPOOL_FRAME_BYTES) &&
+        spool_file_write(l->write_fd, head, sizeof head, s->used)) {
         s->used += need;
         return SPOOL_OK;
     }
@@ -434,6 +417,35 @@ void spool_log_next(struct spool_log *l)
     s->records -= s->records < l->entry_records ? s->records : l->entry_records;
 }
 
+void spool_log_put_off(struct spool_log *l)
+{
+    ASSERT(l->entry_bytes);
+    l->list[l->cur].kept = true;
+    l->at += l->entry_bytes;
+    l->entry_bytes = 0;
+}
+
+void spool_log_rewind(struct spool_log *l)
+{
+    bool any = false;
+
+    spool_log_trim(l);
+    for (size_t i = 0; i < l->n; i++)
+        any |= l->list[i].kept;
+    if (!any)
+        return;
+    seal(l);
+    for (size_t i = 0; i < l->n; i++) {
+        l->list[i].kept = l->list[i].looked_at = false;
+        l->list[i].groups = l->list[i].records = 0;
+    }
+    l->cur = 0;
+    l->at = SPOOL_MAGIC_BYTES;
+    close_fd(&l->read_fd);
+    while (spool_log_scan(l))
+        ;
+}
+
 void spool_log_refuse(struct spool_log *l)
 {
     l->corrupt++;
@@ -442,10 +454,10 @@ void spool_log_refuse(struct spool_log *l)
 
 void spool_log_trim(struct spool_log *l)
 {
-    size_t n = l->cur;
+    size_t n = l->cur, kept = 0;
     char name[SPOOL_NAME];
 
-    if (l->cur < l->n && l->list[l->cur].looked_at && l->at >= l->list[l->cur].used) {
+    if (l->cur < l->n && l->list[l->cur].looked_at && l->at >= l->list[l->cur].used && !l->list[l->cur].kept) {
         n++;
         if (n == l->n)
             seal(l);
@@ -453,15 +465,19 @@ void spool_log_trim(struct spool_log *l)
         l->at = SPOOL_MAGIC_BYTES;
     }
     for (size_t i = 0; i < n; i++) {
+        if (l->list[i].kept) {
+            l->list[kept++] = l->list[i];
+            continue;
+        }
         spool_file_name(l->list[i].number, name);
         unlinkat(l->dir_fd, name, 0);
         l->bytes -= l->list[i].size;
         l->full = false;
     }
-    l->n -= n;
-    l->cur = 0;
-    if (n)
-        memmove(l->list, l->list + n, l->n * sizeof *l->list);
+    if (n > kept)
+        memmove(l->list + kept, l->list + n, (l->n - n) * sizeof *l->list);
+    l->n -= n - kept;
+    l->cur = kept;
 }
 
 void spool_log_stats(const struct spool_log *l, struct spool_stats *out)

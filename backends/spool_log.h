@@ -24,13 +24,17 @@ enum spool_result spool_log_sync(struct spool_log *l) MUST_CHECK;
 /* Looks over the next segment left from before: counts what is in it, cuts what is torn. false: all have been. */
 bool spool_log_scan(struct spool_log *l);
 /*
- * The oldest entry that has not been dealt with, its payload in `bytes`; the same one until spool_log_next. SPOOL_END:
- * none. SPOOL_TORN: no memory, or the disk does not answer; ask again later. What is damaged is cut off, counted and
- * skipped.
+ * The oldest entry that has not been dealt with, its payload in `bytes`; the same one until spool_log_next or
+ * spool_log_put_off. SPOOL_END: none. SPOOL_TORN: no memory, or the disk does not answer; ask again later. What is
+ * damaged is cut off, counted and skipped.
  */
 enum spool_step spool_log_read(struct spool_log *l, struct buf *bytes, struct spool_entry *e) MUST_CHECK;
 /* The entry that was read has been dealt with. */
 void spool_log_next(struct spool_log *l);
+/* It could not be dealt with: what is behind it is next; it stays, with its segment, until spool_log_rewind. */
+void spool_log_put_off(struct spool_log *l);
+/* Back to the first segment that has something put off; what else is in it will be read, and is counted, once more. */
+void spool_log_rewind(struct spool_log *l);
 /* The entry that was read is whole, and yet not one of ours: counted as damaged. */
 void spool_log_refuse(struct spool_log *l);
 /* Deletes segments of which everything has been. */

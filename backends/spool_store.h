@@ -52,7 +52,12 @@ struct spool {
 
     enum spool_replay replay;
     struct spool_read_job read;
-    bool read_next;
+    enum spool_move move; /* before the next one is read */
+    bool asked_well;      /* the store called itself healthy when it was given the group */
+    unsigned refused;     /* how often it turned this group away all the same */
+    uint64_t n_put_off;   /* groups put off since the beginning was last read */
+    uint64_t again_ms;    /* when they have their turn; 0: there are none, or the end is still to come */
+    uint64_t again_after_ms;
     bool clients;         /* have sent something since the last group was put again */
     uint64_t next_ms;     /* not before */
     uint64_t replayed_ms; /* when something was last put again or marked */

@@ -85,6 +85,16 @@ void spool_work_marks(struct pg_job *j)
     report(&m->job, false);
 }
 
+static void move(struct spool_log *l, enum spool_move to)
+{
+    if (to == SPOOL_NEXT)
+        spool_log_next(l);
+    else if (to == SPOOL_PUT_OFF)
+        spool_log_put_off(l);
+    else if (to == SPOOL_REWIND)
+        spool_log_rewind(l);
+}
+
 void spool_work_read(struct pg_job *j)
 {
     struct spool_read_job *r = (struct spool_read_job *)j;
@@ -93,9 +103,7 @@ void spool_work_read(struct pg_job *j)
     struct fault f = {0};
     enum err err;
 
-    if (r->next)
-        spool_log_next(s->log);
-    r->next = false;
+    move(s->log, r->move);
     r->bytes = 0;
     do {
         err = E_OK;

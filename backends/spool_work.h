@@ -39,9 +39,13 @@ struct spool_mark_job {
     size_t written; /* the others found no room */
 };
 
+/* What becomes of the entry that was read before: it is read once more, is done with, stays for later; or all that
+ * stayed is read again. */
+enum spool_move { SPOOL_STAY, SPOOL_NEXT, SPOOL_PUT_OFF, SPOOL_REWIND };
+
 struct spool_read_job {
     struct spool_job job; /* first */
-    bool next;            /* the last one has been dealt with */
+    enum spool_move move;
     enum spool_step step;
     struct spool_entry entry; /* with its records */
     int64_t bytes;            /* of them */

@@ -26,6 +26,7 @@ static void fill_spool(struct app *app)
     g[M_spool_corrupt] = s.corrupt;
     g[M_spool_spooled] = s.outcomes[SPOOL_OUTCOME_spooled];
     g[M_spool_replayed] = s.outcomes[SPOOL_OUTCOME_replayed];
+    g[M_spool_put_off] = s.outcomes[SPOOL_OUTCOME_put_off];
     g[M_spool_refused] = s.outcomes[SPOOL_OUTCOME_full];
     g[M_spool_no_space] = s.outcomes[SPOOL_OUTCOME_no_space];
     g[M_spool_failed] = s.outcomes[SPOOL_OUTCOME_failed];

@@ -33,6 +33,8 @@ struct sample_store {
     int marks[GROUPS_MAX];
     int order[4 * GROUPS_MAX], n_order; /* groups as they were stored */
     int bad_place;                      /* -1: none */
+    uint64_t refused_group;             /* 0: none */
+    int refusals;
     void (*closed)(void *ctx);
     void *closed_ctx;
 };
@@ -96,8 +98,11 @@ static void on_turn(uv_timer_t *t)
 {
     struct sample_store *s = t->data;
 
+    bool refused = s->held && s->held->id == s->refused_group;
+
+    s->refusals += refused;
     if (s->held && s->mode != HOLDS)
-        inner_answer(s, s->mode == STORES);
+        inner_answer(s, s->mode == STORES && !refused);
 }
 
 static void inner_put(struct sample_store *s, struct group *g)

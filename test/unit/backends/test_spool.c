@@ -93,6 +93,38 @@ static void a_store_that_turns_away(void **state)
     assert_true(w->inner.n_stored[1] == 1 && w->inner.n_stored[2] == 1);
 }
 
+/* The others, of before and of now, do not wait for it; it is there in the end. */
+static void a_group_that_is_always_turned_away(void **state)
+{
+    struct spool_world *w = *state;
+    struct spool *s = (struct spool *)w->spool;
+
+    w->inner.refused_group = 2;
+    w->inner.mode = TURNS_AWAY;
+    for (uint64_t id = 1; id < 5; id++) {
+        assert_int_equal(put(w, id, (uint16_t)id), PUT_STORED);
+        spool_ops.mark(w->spool, &w->group, 1);
+    }
+    w->inner.mode = STORES;
+    UNTIL(w, w->inner.n_stored[4] && s->again_ms);
+    assert_true(w->inner.n_stored[1] == 1 && w->inner.n_stored[3] == 1 && w->inner.refusals >= 4);
+    assert_true(stats_of(w).groups == 1 && stats_of(w).records == 2 && !stats_of(w).in_use);
+    assert_int_equal(stats_of(w).outcomes[SPOOL_OUTCOME_put_off], 1);
+    assert_int_equal(put(w, 5, 1), PUT_STORED); /* straight to the store */
+    assert_int_equal(stats_of(w).outcomes[SPOOL_OUTCOME_spooled], 4);
+    UNTIL(w, !s->read.job.busy && !s->tend.job.busy);
+    /* Its turn again, in vain; over a restart it stays where it is. */
+    int refusals = w->inner.refusals;
+    s->again_ms = 1;
+    UNTIL(w, w->inner.refusals == refusals + 4 && s->again_ms > 1);
+    assert_int_equal(s->again_after_ms, 20000);
+    world_close(w);
+    w->inner.refused_group = 0;
+    world_open(w);
+    UNTIL(w, w->inner.n_stored[2] && stats_of(w).bytes == 0);
+    assert_true(w->inner.marks[2] && w->inner.told[2] == 1);
+}
+
 static void a_store_that_is_away_is_not_asked(void **state)
 {
     struct spool_world *w = *state;
@@ -351,6 +383,7 @@ int main(void)
         CASE(a_bad_row_is_answered_as_such),
         CASE(a_store_that_stands_still),
         CASE(a_store_that_turns_away),
+        CASE(a_group_that_is_always_turned_away),
         CASE(a_store_that_is_away_is_not_asked),
         CASE(marks_that_come_late),
         CASE(what_is_left_is_put_again_by_the_next_process),
