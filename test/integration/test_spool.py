@@ -98,7 +98,11 @@ def test_killed_with_a_full_spool(make_gate, server):
     gate.errors_expected.append(DOWN)
     for i in range(5):
         assert gate.ingest(simple(value=1).gz()).status == 200
-    time.sleep(0.3)
+    drained(gate)  # a slow machine may have spooled some of them, while the tables were made
+    server.signal(signal.SIGSTOP)
+    assert gate.ingest(simple("slow", value=1000).gz()).status == 200
+    server.signal(signal.SIGCONT)
+    gate.until(lambda: spool(gate, "records"), 0)
     server.stop("immediate")
     with Timed([gate], 8) as load:
         time.sleep(1.5)
@@ -108,14 +112,16 @@ def test_killed_with_a_full_spool(make_gate, server):
     gate.kill()
     gate.start()
     assert load.statuses.keys() == {200} and not load.cut, (load.statuses, load.cut)
-    gate.until(lambda: spool(gate, "records"), len(load.sent) + 4)
+    # What has been put already is in the same segment, and which entries were is known to the process that died alone: it is
+    # counted as waiting, and put, once more, under the attempt that it had. That changes nothing: see the totals.
+    gate.until(lambda: spool(gate, "records") in (len(load.sent) + 4, len(load.sent) + 5), True)
     assert gate.ingest(simple(value=10).gz()).status == 200
     gate.kill()
     server.start()
     gate.start()
     drained(gate)
     assert missing(gate, load) == 0
-    assert total(gate) >= 5 + 40
+    assert 5 + 40 <= total(gate) - 1000 <= 5 + 50  # the last one's mark may have died with the process
 
 
 @pytest.mark.parametrize("conf", ["", "spool: {max_bytes: 0B}\n"], ids=["spool", "no spool"])
