@@ -68,6 +68,12 @@ void redis_command(struct redis_link *l, const struct str *arguments, unsigned n
     l->n++;
 }
 
+void redis_forget(struct redis_link *l)
+{
+    buf_free(&l->waiting);
+    l->n = 0;
+}
+
 static enum err down(struct redis_link *l, struct fault *f, const char *why)
 {
     fault_set(f, E_STORE_DOWN, "redis: %s", why);
@@ -174,8 +180,7 @@ enum err redis_run(struct redis_link *l, redis_answer answer, void *ctx, struct 
         e = fault_set(f, E_NO_MEMORY, NULL);
     if (!e && n && redisAppendFormattedCommand(l->context, l->waiting.p, l->waiting.len) != REDIS_OK)
         e = down(l, f, why_of(l->context));
-    buf_free(&l->waiting);
-    l->n = 0;
+    redis_forget(l);
     for (unsigned i = 0; !e && i < n; i++)
         e = hear(l, i, answer, ctx, f);
     return e;

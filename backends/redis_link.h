@@ -35,6 +35,8 @@ void redis_command(struct redis_link *l, const struct str *arguments, unsigned n
 #define REDIS_COMMAND(l, ...)                                                                                          \
     redis_command((l), (const struct str[]){__VA_ARGS__}, COUNTOF(((const struct str[]){__VA_ARGS__})))
 
+void redis_forget(struct redis_link *l); /* the commands collected so far: they are not sent */
+
 struct redis_reply; /* borrowed for the callback */
 /* `number`: of its command in this run, from 0. Not E_OK ends the run with it; the connection goes. */
 typedef enum err (*redis_answer)(void *ctx, unsigned number, const struct redis_reply *r);

@@ -210,11 +210,12 @@ static void command(const struct redis_minutes *m, struct redis_link *l, const s
     REDIS_COMMAND(l, STR("EXPIRE"), str_of(s->key), str_of(ttl));
 }
 
-/* From the newest on, since what has changed was touched lately. */
-static unsigned collect(struct redis_minutes *m, struct redis_link *l)
+/* From the newest on, since what has changed was touched lately. false: no memory. */
+static bool collect(struct redis_minutes *m, struct redis_link *l)
 {
     struct buf packed = {0};
     unsigned n = 0;
+    bool ok;
 
     for (struct minute_sum *s = m->newest; s && n < FLUSH_MAX && n < m->n_changed; s = s->older) {
         if (!s->changed)
@@ -223,18 +224,22 @@ static unsigned collect(struct redis_minutes *m, struct redis_link *l)
         s->sent = true;
         n++;
     }
-    if (packed.failed)
-        n = 0;
+    ok = !packed.failed;
     buf_free(&packed);
-    return n;
+    return ok;
 }
 
 enum err redis_minutes_flush(struct redis_minutes *m, struct redis_link *l, uint64_t *flushed, bool *left,
                              struct fault *f)
 {
-    unsigned n = collect(m, l);
-    enum err e = n ? redis_run(l, NULL, NULL, f) : E_OK;
+    enum err e = E_OK;
 
+    if (!collect(m, l)) {
+        redis_forget(l);
+        e = fault_set(f, E_NO_MEMORY, NULL);
+    } else if (m->n_changed) {
+        e = redis_run(l, NULL, NULL, f);
+    }
     for (struct minute_sum *s = m->newest; s; s = s->older) {
         if (!s->sent)
             continue;
