@@ -1,5 +1,8 @@
-/* The array of stores, and the ladder of retention classes. */
+/* The array of stores, the ladder of retention classes, and what a store says. */
 #include "backends/backend.h"
+
+#include <stdarg.h>
+#include <stdio.h>
 
 #include "backends/null.h"
 #include "backends/postgres.h"
@@ -48,6 +51,17 @@ enum err share_store_check(struct str address, struct fault *f)
     const struct share_store_ops *o = share_store_find(address, &rest);
 
     return o ? o->check(rest, f) : E_OK;
+}
+
+void store_log(const struct store_host *host, int level, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    host->log(host->ctx, level, text);
 }
 
 uint16_t retention_class(uint32_t days)

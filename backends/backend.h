@@ -55,6 +55,9 @@ struct store_host {
     void *ctx;
 };
 
+/* host->log of a formatted text, cut at 511 bytes. */
+void store_log(const struct store_host *host, int level, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
 struct sample_store; /* each implementation's own */
 
 struct sample_store_ops {

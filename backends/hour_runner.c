@@ -1,6 +1,5 @@
 #include "backends/hour_runner.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -43,13 +42,12 @@ struct hour_runner {
     uint64_t pass, emptied;
 };
 
+static const struct hour_todo no_hour = {.project = {"", 0}, .service = {"", 0}};
+
 static void say(const struct hour_runner *r, int level, const char *event, const struct hour_todo *t, const char *why)
 {
-    char text[512];
-
-    snprintf(text, sizeof text, "ev=%s project=%.*s service=%.*s hour=%lld why=\"%s\"", event, STR_ARG(t->project),
-             STR_ARG(t->service), (long long)t->hour, why);
-    r->host->log(r->host->ctx, level, text);
+    store_log(r->host, level, "ev=%s project=%.*s service=%.*s hour=%lld why=\"%s\"", event, STR_ARG(t->project),
+              STR_ARG(t->service), (long long)t->hour, why);
 }
 
 static bool is_off(struct hour_runner *r, const struct hour_todo *t)
@@ -202,7 +200,7 @@ static bool list(struct hour_runner *r, int64_t last)
     if (r->arena)
         e = last == INT64_MAX ? ops->done(r->store, on_due, r, &f) : ops->due(r->store, last, on_due, r, &f);
     if (e)
-        say(r, 1, "hours_not_listed", &(struct hour_todo){0}, f.text);
+        say(r, 1, "hours_not_listed", &no_hour, f.text);
     if (r->n)
         qsort(r->todos, r->n, sizeof *r->todos, compare_todos);
     for (uint32_t i = 0; i < r->n; i++)
@@ -263,7 +261,7 @@ static void drop_raw(struct hour_runner *r)
 
     while (more && !atomic_load(&r->cancel)) {
         if (r->backend->hours->drop_raw(r->store, day_of(day_now_ns()) - (int32_t)days, &more, &f)) {
-            say(r, 1, "raw_not_dropped", &(struct hour_todo){0}, f.text);
+            say(r, 1, "raw_not_dropped", &no_hour, f.text);
             return;
         }
         if (more && !rest(r, STEP_NS))

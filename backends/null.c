@@ -4,7 +4,6 @@
  */
 #include "backends/null.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 struct sample_store {
@@ -78,11 +77,8 @@ static void null_expire(struct sample_store *s, int64_t now_ns)
 
 static void null_close(struct sample_store *s, void (*closed)(void *ctx), void *ctx)
 {
-    char text[96];
-
-    snprintf(text, sizeof text, "store=null profiles=%llu body_bytes=%llu", (unsigned long long)s->profiles,
-             (unsigned long long)s->bytes);
-    s->host->log(s->host->ctx, 2, text);
+    store_log(s->host, 2, "store=null profiles=%llu body_bytes=%llu", (unsigned long long)s->profiles,
+              (unsigned long long)s->bytes);
     s->closed = closed;
     s->closed_ctx = ctx;
     uv_async_send(&s->wake);

@@ -110,10 +110,7 @@ static void add_all(struct share_store *s, struct pending_shares *list)
 
 static void say(struct share_store *s, int level, const char *what, const char *why)
 {
-    char text[300];
-
-    snprintf(text, sizeof text, "shares=redis ev=%s%s%s%s", what, why[0] ? " why=\"" : "", why, why[0] ? "\"" : "");
-    s->host->log(s->host->ctx, level, text);
+    store_log(s->host, level, "shares=redis ev=%s%s%s%s", what, why[0] ? " why=\"" : "", why, why[0] ? "\"" : "");
 }
 
 static enum err on_epoch(void *ctx, unsigned number, const struct redis_reply *r)

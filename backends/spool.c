@@ -1,8 +1,6 @@
 /* The caller's group and the inner store's put, on the loop: spool_store.h has the states. */
 #include "backends/spool.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "backends/spool_store.h"
@@ -14,24 +12,13 @@ static struct spool *spool_of(struct sample_store *s)
     return (struct spool *)s;
 }
 
-void spool_log_line(const struct spool *s, int level, const char *fmt, ...)
-{
-    char text[512];
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    s->host->log(s->host->ctx, level, text);
-}
-
 void spool_look(struct spool *s, const struct spool_job *j)
 {
     bool was_full = s->stats.full;
 
     s->stats = j->stats;
     if (j->why[0] && (j->stats.full != was_full || !j->stats.full))
-        spool_log_line(s, 1, "spool ev=trouble why=\"%s\" bytes=%llu", j->why, (unsigned long long)j->stats.bytes);
+        store_log(s->host, 1, "spool ev=trouble why=\"%s\" bytes=%llu", j->why, (unsigned long long)j->stats.bytes);
 }
 
 /*
@@ -298,8 +285,8 @@ static void shut(struct spool *s)
     spool_replay_drop(s);
     uv_timer_stop(&s->tick);
     if (s->stats.groups)
-        spool_log_line(s, 1, "spool ev=left groups=%llu records=%llu bytes=%llu", (unsigned long long)s->stats.groups,
-                       (unsigned long long)s->stats.records, (unsigned long long)s->stats.bytes);
+        store_log(s->host, 1, "spool ev=left groups=%llu records=%llu bytes=%llu", (unsigned long long)s->stats.groups,
+                  (unsigned long long)s->stats.records, (unsigned long long)s->stats.bytes);
     pg_worker_close(s->worker, on_worker_closed, s);
 }
 
@@ -332,8 +319,8 @@ static bool start(struct spool *s, const struct spool_options *o, struct fault *
         return false;
     spool_log_stats(s->log, &s->stats);
     if (s->stats.segments)
-        spool_log_line(s, 1, "spool ev=found segments=%llu bytes=%llu", (unsigned long long)s->stats.segments,
-                       (unsigned long long)s->stats.bytes);
+        store_log(s->host, 1, "spool ev=found segments=%llu bytes=%llu", (unsigned long long)s->stats.segments,
+                  (unsigned long long)s->stats.bytes);
     s->empty = s->looked_over = !s->stats.segments;
     s->worker = pg_worker_new(s->host->loop);
     if (!s->worker)

@@ -52,8 +52,8 @@ void spool_replay_drop(struct spool *s)
 /* Clients are not to wait for it either: whether the store takes theirs is found out by asking. */
 static void put_off(struct spool *s, const struct group *g)
 {
-    spool_log_line(s, 0, "spool ev=put_off boot=%016llx group=%llu records=%u tries=%u", (unsigned long long)g->boot,
-                   (unsigned long long)g->id, (unsigned)g->n, s->refused);
+    store_log(s->host, 0, "spool ev=put_off boot=%016llx group=%llu records=%u tries=%u", (unsigned long long)g->boot,
+              (unsigned long long)g->id, (unsigned)g->n, s->refused);
     s->outcomes[SPOOL_OUTCOME_put_off]++;
     s->n_put_off++;
     s->suspect = false;

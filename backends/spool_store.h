@@ -72,8 +72,6 @@ struct spool {
     void *closed_ctx;
 };
 
-/* spool.c */
-void spool_log_line(const struct spool *s, int level, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void spool_run(struct spool *s);               /* whatever can be done now */
 void spool_wake(struct spool *s, uint64_t ms); /* spool_run by then */
 void spool_put_inner(struct spool *s, enum spool_inner as, const struct group *g);

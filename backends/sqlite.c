@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -16,17 +15,6 @@
 #include "backends/sqlite_shares.h"
 
 static const uint64_t IDLE_NS = 100 * UINT64_C(1000000);
-
-void sqlite_log(const struct sample_store *s, int level, const char *fmt, ...)
-{
-    char text[512];
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    s->host->log(s->host->ctx, level, text);
-}
 
 int64_t sqlite_service_id(const struct sample_store *s, struct str project, struct str service)
 {
@@ -111,7 +99,7 @@ static void end_lane(struct sample_store *s)
     sqlite_write_marks(s, NULL);
     for (struct mark_job *next; s->unmarked; s->unmarked = next) {
         next = s->unmarked->next;
-        sqlite_log(s, 0, "store=sqlite ev=mark_lost group=%llu", (unsigned long long)s->unmarked->group);
+        store_log(s->host, 0, "store=sqlite ev=mark_lost group=%llu", (unsigned long long)s->unmarked->group);
         free(s->unmarked);
     }
     sqlite_write_close_files(s);
@@ -338,7 +326,7 @@ static void sqlite_mark(struct sample_store *s, const struct group *g, uint64_t 
     struct mark_job *m = malloc(sizeof *m);
 
     if (!m) {
-        sqlite_log(s, 0, "store=sqlite ev=mark_lost group=%llu", (unsigned long long)g->id);
+        store_log(s->host, 0, "store=sqlite ev=mark_lost group=%llu", (unsigned long long)g->id);
         return;
     }
     *m = (struct mark_job){

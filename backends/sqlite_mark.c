@@ -37,7 +37,7 @@ void sqlite_keep_marks(struct sample_store *s, struct mark_job *marks)
     for (struct mark_job *next; marks; marks = next) {
         next = marks->next;
         if (s->n_unmarked == UNMARKED_MAX) {
-            sqlite_log(s, 0, "store=sqlite ev=mark_lost group=%llu", (unsigned long long)marks->group);
+            store_log(s->host, 0, "store=sqlite ev=mark_lost group=%llu", (unsigned long long)marks->group);
             free(marks);
             continue;
         }

@@ -117,7 +117,7 @@ static bool flush(struct adding *a)
     for (uint32_t i = 0; ok && i < a->n; i++) {
         enum db_result r = store(a, &a->list[i]);
         if (r == DB_BAD)
-            sqlite_log(a->store, 2, "store=sqlite ev=shares_skipped minute=%lld", (long long)a->list[i].minute);
+            store_log(a->store->host, 2, "store=sqlite ev=shares_skipped minute=%lld", (long long)a->list[i].minute);
         ok = r != DB_AGAIN;
     }
     arena_free(a->arena);
@@ -177,7 +177,7 @@ bool sqlite_put_shares(struct sample_store *s, struct file *file, const struct g
         if (!(inserted >> i & 1))
             continue;
         if (!add_row(&a, g, i, services[i]))
-            sqlite_log(s, 2, "store=sqlite ev=shares_skipped group=%llu row=%u", (unsigned long long)g->id, i);
+            store_log(s->host, 2, "store=sqlite ev=shares_skipped group=%llu row=%u", (unsigned long long)g->id, i);
         if (a.arena && arena_used(a.arena) > SHARES_ENOUGH)
             ok = flush(&a);
     }

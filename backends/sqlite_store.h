@@ -69,7 +69,6 @@ struct sample_store {
 /* From one thread at a time, not the loop: runs a job on the lane and waits for it. */
 void sqlite_run_job(struct sample_store *s, struct lane_job *j);
 
-void sqlite_log(const struct sample_store *s, int level, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int64_t sqlite_service_id(const struct sample_store *s, struct str project, struct str service);
 
 /* On the lane. sqlite_write.c: marks of the same file ride along; they are freed, or kept to be tried again. */

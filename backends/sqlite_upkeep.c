@@ -53,7 +53,7 @@ struct file *sqlite_write_file(struct sample_store *s, struct file_key key)
     } else {
         t = catalog_open_write(s->catalog, key, &f);
         if (!t) {
-            sqlite_log(s, 0, "store=sqlite ev=open_failed why=\"%s\"", f.text);
+            store_log(s->host, 0, "store=sqlite ev=open_failed why=\"%s\"", f.text);
             return NULL;
         }
         if (++s->n_files > WRITE_FILES)
@@ -78,9 +78,9 @@ bool sqlite_begin(struct file *t, bool flush)
 /* A connection that failed is not trusted any further: the next use opens anew. */
 void sqlite_give_up(struct sample_store *s, struct file *t, const char *what)
 {
-    sqlite_log(s, 0, "store=sqlite ev=%s why=\"%s\"", what, db_error(t->db));
+    store_log(s->host, 0, "store=sqlite ev=%s why=\"%s\"", what, db_error(t->db));
     if (db_exec(t->db, "ROLLBACK") != DB_DONE)
-        sqlite_log(s, 2, "store=sqlite ev=rollback why=\"%s\"", db_error(t->db));
+        store_log(s->host, 2, "store=sqlite ev=rollback why=\"%s\"", db_error(t->db));
     sqlite_close_file(s, sqlite_find_file(s, t->key));
 }
 
@@ -103,7 +103,8 @@ void sqlite_write_expire(struct sample_store *s, int64_t at_ns)
             sqlite_close_file(s, open);
         catalog_drop(s->catalog, keys[i]);
         known_forget(s->known, keys[i].class_days, keys[i].day);
-        sqlite_log(s, 2, "store=sqlite ev=expired class=%u day=%d", (unsigned)keys[i].class_days, (int)keys[i].day);
+        store_log(s->host, 2, "store=sqlite ev=expired class=%u day=%d", (unsigned)keys[i].class_days,
+                  (int)keys[i].day);
     }
     free(keys);
     sqlite_charge_known(s);

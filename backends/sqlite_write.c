@@ -238,14 +238,14 @@ static bool put_originals(struct put *p)
         any = true;
         if (!segments_append(p->store->segments, r->series.project, g->class_days, g->day, a, r->original,
                              &p->places[i])) {
-            sqlite_log(p->store, 0, "store=sqlite ev=original_failed why=\"%s\"",
-                       errno ? strerror(errno) : "no memory");
+            store_log(p->store->host, 0, "store=sqlite ev=original_failed why=\"%s\"",
+                      errno ? strerror(errno) : "no memory");
             return false;
         }
     }
     if (!any || segments_sync(p->store->segments))
         return true;
-    sqlite_log(p->store, 0, "store=sqlite ev=original_not_synced why=\"%s\"", strerror(errno));
+    store_log(p->store->host, 0, "store=sqlite ev=original_not_synced why=\"%s\"", strerror(errno));
     return false;
 }
 

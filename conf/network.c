@@ -52,7 +52,7 @@ bool network_parse(struct str s, struct conf_network *out)
     return memcmp(kept, out->base, sizeof kept) == 0;
 }
 
-bool network_has(const struct conf_network *n, const uint8_t ip[16])
+static bool network_has(const struct conf_network *n, const uint8_t ip[16])
 {
     uint8_t kept[16];
 

@@ -6,7 +6,6 @@
 
 /* false: no network. Bits behind the prefix must be zero: whoever writes 10.1.2.3/8 did not mean all of 10/8. */
 bool network_parse(struct str s, struct conf_network *out);
-bool network_has(const struct conf_network *n, const uint8_t ip[16]);
 /* "10.0.0.0/8"; reading it gives the same. */
 void network_text(struct buf *b, const struct conf_network *n);
 

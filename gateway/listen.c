@@ -178,7 +178,7 @@ void listen_stop(struct listeners *l)
         l->all[i].open = false;
 }
 
-const char *listen_address(const struct listeners *l, enum route_where where)
+static const char *first_address(const struct listeners *l, enum route_where where)
 {
     for (size_t i = 0; i < l->n; i++)
         if (l->all[i].where == where)
@@ -194,7 +194,7 @@ bool listen_write_ports(const struct listeners *l, const char *path)
 
     if (!f)
         return false;
-    fprintf(f, "%s\n%s\n", listen_address(l, ROUTE_PUBLIC), listen_address(l, ROUTE_ADMIN));
+    fprintf(f, "%s\n%s\n", first_address(l, ROUTE_PUBLIC), first_address(l, ROUTE_ADMIN));
     if (fclose(f) == 0 && rename(temp, path) == 0)
         return true;
     unlink(temp);

@@ -25,9 +25,7 @@ struct listeners {
 bool listen_start(struct listeners *l, struct app *app) MUST_CHECK;
 void listen_resume(struct listeners *l); /* a connection has closed, or some time has passed */
 void listen_stop(struct listeners *l);
-/* The first address of a kind, or "". */
-const char *listen_address(const struct listeners *l, enum route_where where);
-/* Writes both addresses to a file, a line each, whole or not at all. */
+/* Writes the first address of clients and that of `admin` to a file, a line each, whole or not at all. */
 bool listen_write_ports(const struct listeners *l, const char *path) MUST_CHECK;
 
 #endif

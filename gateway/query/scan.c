@@ -16,7 +16,8 @@ struct scanning {
     uint64_t found;
 };
 
-bool scan_has_type(const struct sample_type *t, struct str wanted)
+/* By id or by name. */
+static bool has_type(const struct sample_type *t, struct str wanted)
 {
     return str_eq(t->id, wanted) || str_eq(t->type, wanted);
 }
@@ -60,7 +61,7 @@ static bool has_wanted_type(struct scanning *s, const struct stored *p)
 {
     struct selector *sel = s->ask->selector;
     for (uint32_t t = 0; t < p->n_types; t++)
-        if ((s->spec->type.len == 0 || scan_has_type(&p->types[t], s->spec->type)) &&
+        if ((s->spec->type.len == 0 || has_type(&p->types[t], s->spec->type)) &&
             (!sel || selector_type(sel, p->types[t].id)))
             return true;
     return p->n_types == 0 && s->spec->type.len == 0 && (!sel || selector_type(sel, (struct str){NULL, 0}));
@@ -184,7 +185,8 @@ static enum err probe(struct scanning *s)
     return s->open && e == E_CANCELLED ? E_OK : e;
 }
 
-bool scan_may_use_hours(const struct ask *a)
+/* Not where hours leave out what the selector looks at. */
+static bool may_use_hours(const struct ask *a)
 {
     return !a->one_profile && (!a->selector || !selector_names(a->selector, label_left_out));
 }
@@ -201,7 +203,7 @@ void scan_window(struct ask *a, bool hours)
 
     if (w->from_ns >= since)
         return;
-    if (!hours || !scan_may_use_hours(a)) {
+    if (!hours || !may_use_hours(a)) {
         w->from_ns = since < w->until_ns ? since : w->until_ns;
         return;
     }
@@ -225,7 +227,7 @@ enum err scan_not_found(struct ask *a)
 
 enum err scan_profiles(struct ask *a, const struct scan_spec *spec)
 {
-    struct scanning s = {.ask = a, .spec = spec, .bodies = spec->bodies, .hours = spec->hours && scan_may_use_hours(a)};
+    struct scanning s = {.ask = a, .spec = spec, .bodies = spec->bodies, .hours = spec->hours && may_use_hours(a)};
     enum err e = E_OK;
     scan_window(a, s.hours);
     if (a->selector && (!spec->bodies || s.hours) && selector_may_open(a->selector))

@@ -31,8 +31,6 @@ enum err scan_profiles(struct ask *a, const struct scan_spec *spec) MUST_CHECK;
  * depends on the window.
  */
 void scan_window(struct ask *a, bool hours);
-/* Whether hours leave out what the selector looks at. */
-bool scan_may_use_hours(const struct ask *a);
 
 /* In words. An id says nothing of its time, so where profiles have gone before their hours this one may have too. */
 enum err scan_not_found(struct ask *a);
@@ -40,7 +38,6 @@ enum err scan_not_found(struct ask *a);
 /* Of one profile: the samples that count, and the sum of a type over them. */
 uint64_t scan_samples(const struct seen_profile *p);
 int64_t scan_total(const struct seen_profile *p, uint32_t type);
-bool scan_has_type(const struct sample_type *t, struct str wanted); /* by id or by name */
 
 /* What answers say about their selection (api.md): fed profile by profile, oldest first for `covered`. */
 struct spans;

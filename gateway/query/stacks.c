@@ -325,7 +325,7 @@ enum err stacks_charge(struct stacks *s)
     return e || !s->g->minutes.used ? e : charge_shares(s);
 }
 
-int64_t fn_value(const struct fn *f, enum stack_key key)
+static int64_t fn_value(const struct fn *f, enum stack_key key)
 {
     return key == KEY_SELF ? f->self : key == KEY_TOTAL ? f->total : f->own;
 }

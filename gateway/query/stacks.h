@@ -46,6 +46,5 @@ enum err stacks_charge(struct stacks *s) MUST_CHECK;
 /* Places in fns by `key` (self, total or own), largest first, then by name and file; in the arena. */
 enum stack_key { KEY_SELF, KEY_TOTAL, KEY_OWN };
 uint32_t *stacks_rank(struct stacks *s, enum stack_key key) MUST_CHECK;
-int64_t fn_value(const struct fn *f, enum stack_key key);
 
 #endif
