@@ -77,7 +77,7 @@ static void parse(struct conn *c)
     in->body_len = body;
     in->raw += used;
     in->raw_len -= used;
-    c->app->metrics.plain[M_received_wire] += body;
+    c->app->metrics.received_wire[c->request ? c->request->routed.route : ROUTE_NONE] += body;
     if (step == HTTP_REFUSED)
         refuse_stream(c);
     else if (step == HTTP_HEAD_DONE)

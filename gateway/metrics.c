@@ -217,6 +217,25 @@ static void rows(const struct histogram *h, const char *name, const char *labels
                labels, total);
 }
 
+static void write_bodies(const struct histogram *h, const char *stage, struct buf *out)
+{
+    char labels[96];
+
+    for (size_t r = 0; r < ROUTES; r++) {
+        snprintf(labels, sizeof labels, "route=\"%s\",stage=\"%s\"", route_names[r], stage);
+        if (sum(h[r].buckets, BUCKETS_MAX + 1))
+            rows(&h[r], "request_body_bytes", labels, bytes_bounds, COUNTOF(bytes_bounds), out);
+    }
+}
+
+static void write_received(const uint64_t *bytes, const char *stage, struct buf *out)
+{
+    for (size_t r = 0; r < ROUTES; r++)
+        if (bytes[r])
+            buf_printf(out, "flamegate_received_bytes_total{route=\"%s\",stage=\"%s\"} %" PRIu64 "\n", route_names[r],
+                       stage, bytes[r]);
+}
+
 static void write_histograms(const struct metrics *m, const struct metrics_scrape *s, struct buf *out)
 {
     char label[64];
@@ -228,9 +247,9 @@ static void write_histograms(const struct metrics *m, const struct metrics_scrap
             rows(&m->request_seconds[r], "request_duration_seconds", label, seconds_bounds, COUNTOF(seconds_bounds),
                  out);
     }
-    family(out, "request_body_bytes", "histogram", "size of bodies");
-    rows(&m->body_wire, "request_body_bytes", "stage=\"wire\"", bytes_bounds, COUNTOF(bytes_bounds), out);
-    rows(&m->body_inflated, "request_body_bytes", "stage=\"decompressed\"", bytes_bounds, COUNTOF(bytes_bounds), out);
+    family(out, "request_body_bytes", "histogram", "size of bodies that were read to their end");
+    write_bodies(m->body_wire, "wire", out);
+    write_bodies(m->body_inflated, "decompressed", out);
     family(out, "store_group_duration_seconds", "histogram", "from handing a group over to its commit");
     snprintf(label, sizeof label, "store=\"%s\"", s->store);
     rows(&m->group_seconds, "store_group_duration_seconds", label, seconds_bounds, COUNTOF(seconds_bounds), out);
@@ -243,6 +262,9 @@ void metrics_text(const struct metrics *m, const struct metrics_scrape *s, struc
     write_plain(m, out);
     write_requests(m, out);
     write_refused(m, out);
+    family(out, "received_bytes_total", "counter", "bytes of request bodies");
+    write_received(m->received_wire, "wire", out);
+    write_received(m->received_inflated, "decompressed", out);
     write_profiles(m, out);
     if (m->n_tls)
         write_tls(m, out);
@@ -250,6 +272,8 @@ void metrics_text(const struct metrics *m, const struct metrics_scrape *s, struc
     for (size_t i = 0; i < s->n_connection_states; i++)
         buf_printf(out, "flamegate_connections{state=\"%s\"} %" PRIu64 "\n", s->connection_states[i],
                    m->connections[i]);
+    family(out, "store_healthy", "gauge", "whether the last group could be stored");
+    buf_printf(out, "flamegate_store_healthy{store=\"%s\"} %d\n", s->store, s->store_healthy);
     family(out, "store_groups_total", "counter", "groups handed to the store, by how they ended");
     for (size_t i = 0; i < OUTCOMES; i++)
         buf_printf(out, "flamegate_store_groups_total{store=\"%s\",outcome=\"%s\"} %" PRIu64 "\n", s->store,

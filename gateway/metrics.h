@@ -55,9 +55,10 @@ struct metrics {
     uint64_t profiles_received[UPLOAD_KINDS], profiles_accepted[UPLOAD_KINDS];
     uint64_t profiles_refused[UPLOAD_KINDS][E_COUNT];
     uint64_t profiles_failed[E_COUNT];
-    uint64_t groups[OUTCOMES]; /* by put_result, the worst of the group */
-    uint64_t connections[8];   /* gauge, by conn_state_names */
-    struct histogram request_seconds[ROUTES], body_wire, body_inflated, group_seconds, loop_lag;
+    uint64_t groups[OUTCOMES];                                 /* by put_result, the worst of the group */
+    uint64_t connections[8];                                   /* gauge, by conn_state_names */
+    uint64_t received_wire[ROUTES], received_inflated[ROUTES]; /* bytes of bodies */
+    struct histogram request_seconds[ROUTES], body_wire[ROUTES], body_inflated[ROUTES], group_seconds, loop_lag;
 };
 
 const char *close_name(enum close_reason why);
@@ -72,6 +73,7 @@ struct metrics_scrape {
     size_t n_connection_states;
     const char *store; /* its scheme */
     const char *version;
+    bool store_healthy;
     const char *const *accounts; /* of memory, with bytes */
     const uint64_t *account_bytes;
     size_t n_accounts;

@@ -1,9 +1,12 @@
 /* /metrics: fills the gauges, then writes everything down. */
 #include "gateway/scrape.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backends/hour_runner.h"
@@ -90,7 +93,6 @@ static void fill_gauges(struct app *app)
     g[M_store_queue] = submit_waiting(app->submit);
     g[M_ingest_capacity] = lane_capacity(app->ingest_lane);
     g[M_query_capacity] = lane_capacity(app->query_lane);
-    g[M_store_healthy] = app->backend->write->healthy(app->store);
     fill_spool(app);
     fill_hours(app);
     fill_shares(app);
@@ -99,24 +101,72 @@ static void fill_gauges(struct app *app)
     g[M_ready] = app->ready && !app->draining && app->write->healthy(app->sink);
 }
 
+static void process_row(struct buf *out, const char *name, const char *kind, const char *help, double value)
+{
+    buf_printf(out, "# HELP process_%s %s\n# TYPE process_%s %s\nprocess_%s %.3f\n", name, help, name, kind, name,
+               value);
+}
+
+static size_t open_fds(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    size_t n = 0;
+
+    if (!d)
+        return 0;
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n - 3; /* ".", ".." and the folder itself */
+}
+
+/* When the process began, by the kernel: the 22nd field of stat, in ticks since the machine did. */
+static double start_seconds(void)
+{
+    static double start;
+    char line[1024];
+    unsigned long long ticks = 0;
+    struct timespec now, up;
+
+    FILE *f = start > 0 ? NULL : fopen("/proc/self/stat", "re");
+    if (!f)
+        return start;
+    const char *behind = fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+    fclose(f);
+    if (!behind ||
+        sscanf(behind + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+               &ticks) != 1)
+        return 0;
+    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(CLOCK_BOOTTIME, &up);
+    start = (double)(now.tv_sec - up.tv_sec) + (double)(now.tv_nsec - up.tv_nsec) / 1e9 +
+            (double)ticks / (double)sysconf(_SC_CLK_TCK);
+    return start;
+}
+
 /* The part of process_* that people have on their dashboards. */
 static void write_process(struct buf *out)
 {
     struct rusage u;
+    struct rlimit fds = {0};
     unsigned long size = 0, resident = 0;
     FILE *f = fopen("/proc/self/statm", "re");
 
-    if (f && fscanf(f, "%lu %lu", &size, &resident) == 2)
-        buf_printf(out,
-                   "# TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes %lu\n"
-                   "# TYPE process_virtual_memory_bytes gauge\nprocess_virtual_memory_bytes %lu\n",
-                   resident * (unsigned long)sysconf(_SC_PAGESIZE), size * (unsigned long)sysconf(_SC_PAGESIZE));
+    if (f && fscanf(f, "%lu %lu", &size, &resident) == 2) {
+        double page = (double)sysconf(_SC_PAGESIZE);
+        process_row(out, "resident_memory_bytes", "gauge", "resident memory", (double)resident * page);
+        process_row(out, "virtual_memory_bytes", "gauge", "virtual memory", (double)size * page);
+    }
     if (f)
         fclose(f);
     getrusage(RUSAGE_SELF, &u);
-    double cpu =
-        (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
-    buf_printf(out, "# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total %.6f\n", cpu);
+    process_row(out, "cpu_seconds_total", "counter", "user and system time",
+                (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+                    (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
+    process_row(out, "open_fds", "gauge", "open file descriptors", (double)open_fds());
+    getrlimit(RLIMIT_NOFILE, &fds);
+    process_row(out, "max_fds", "gauge", "file descriptors that may be open", (double)fds.rlim_cur);
+    process_row(out, "start_time_seconds", "gauge", "when the process began", start_seconds());
 }
 
 void scrape(struct app *app, struct reply *out)
@@ -130,6 +180,7 @@ void scrape(struct app *app, struct reply *out)
         .accounts = ledger_names,
         .account_bytes = bytes,
         .n_accounts = LEDGER_ACCOUNTS_N,
+        .store_healthy = app->backend->write->healthy(app->store),
     };
 
     fill_gauges(app);

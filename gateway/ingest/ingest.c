@@ -164,8 +164,8 @@ static void submit_all(struct ingest *in)
 
     in->verdict.profiles = n;
     app->metrics.profiles_received[in->spec.upload.kind] += n;
-    app->metrics.plain[M_received_inflated] += upload_inflated(in->upload);
-    metrics_bytes(&app->metrics.body_inflated, (double)upload_inflated(in->upload));
+    app->metrics.received_inflated[in->r->routed.route] += upload_inflated(in->upload);
+    metrics_bytes(&app->metrics.body_inflated[in->r->routed.route], (double)upload_inflated(in->upload));
     in->told = told_new(app, n);
     note_upload(in->r, &in->spec, in->upload);
     for (uint32_t i = 0; i < n; i++) {
@@ -391,7 +391,7 @@ static enum pump end(struct request *r, uint32_t *budget)
             return PUMP_MORE;
         case STEP_MORE:
             in->stage = STAGE_ENDED;
-            metrics_bytes(&r->app->metrics.body_wire, (double)r->body_bytes);
+            metrics_bytes(&r->app->metrics.body_wire[r->routed.route], (double)r->body_bytes);
         }
     }
     enum pump p = ensure(in, upload_memory(in->upload) + upload_finish_memory(in->upload));

@@ -137,7 +137,7 @@ def test_failover_to_a_copy_that_lacks_the_last_transactions(make_gate, server, 
     with Load([gate], 4) as load:
         time.sleep(1)
         server.fail_over()
-        gate.until(lambda: gate.metrics()["flamegate_store_healthy"], 1, 15)
+        gate.until(lambda: gate.count("flamegate_store_healthy"), 1, 15)
         time.sleep(0.5)
     assert not load.wrong and len(load.sent) > 100
     drained(gate)
@@ -152,7 +152,7 @@ def test_marks_that_a_crash_of_the_database_took_are_written_again(make_gate, se
         assert gate.ingest(simple(value=10).gz()).status == 200
     server.stop("immediate")  # at once: the last marks are not on the disk
     server.start()
-    gate.until(lambda: gate.metrics()["flamegate_store_healthy"], 1, 15)
+    gate.until(lambda: gate.count("flamegate_store_healthy"), 1, 15)
     gate.until(lambda: total(gate), 200)
 
 

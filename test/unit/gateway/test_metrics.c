@@ -24,7 +24,7 @@ static void test_text(void **state)
     static struct metrics m;
     static const char *const states[] = {"idle", "head"}, *const accounts[] = {"requests"};
     uint64_t bytes[] = {77};
-    struct metrics_scrape s = {states, 2, "null", "9", accounts, bytes, 1};
+    struct metrics_scrape s = {states, 2, "null", "9", true, accounts, bytes, 1};
     struct buf b = {0};
 
     (void)state;
@@ -53,7 +53,7 @@ static void test_text(void **state)
 static void test_families_stand_together(void **state)
 {
     static struct metrics m;
-    struct metrics_scrape s = {NULL, 0, "null", "9", NULL, NULL, 0};
+    struct metrics_scrape s = {NULL, 0, "null", "9", false, NULL, NULL, 0};
     struct buf b = {0};
 
     (void)state;
