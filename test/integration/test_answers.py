@@ -43,7 +43,7 @@ def test_the_deaf_give_way(gate):
         assert len(rows) == 8001
         assert used() <= 8 * MiB
     cut = gate.count("flamegate_connections_closed_total", reason="unread")
-    assert 1 <= cut <= 20, cut
+    assert 1 <= cut < len(clients), cut
     gate.assert_memory()
     for s in clients:
         s.close()
