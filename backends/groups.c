@@ -1,6 +1,7 @@
 /*
- * Rows wait in a list. A group that is put gets an entry in a ring, indexed by its id, which stays while its mark may
- * still change. Actions are not queued: groups_next reads them off the state, so that no event but submit needs memory.
+ * Rows wait in lines, one per project, and groups take from them by turns. A group that is put gets an entry in a ring,
+ * indexed by its id, which stays while its mark may still change. Actions are not queued: groups_next reads them off
+ * the state, so that no event but submit needs memory.
  */
 #include "backends/groups.h"
 
@@ -16,6 +17,13 @@ struct row {
     void *owner;
     int32_t day;
     uint16_t class_days;
+};
+
+/* Those of one project, first come first served. Kept only while it has rows. */
+struct line {
+    struct line *next;
+    struct row *head, **tail;
+    struct row **at; /* while a group closes: where the next row is looked for; NULL: no more of this line */
 };
 
 enum entry_state {
@@ -42,8 +50,8 @@ struct groups {
     size_t max_bytes;
     int64_t remember_ns;
 
-    struct row *head, **tail;
-    size_t n_queued, n_waiting, waiting_bytes;
+    struct line *lines, **last; /* the one whose turn it is comes first */
+    size_t n_lines, n_queued, n_waiting, waiting_bytes;
 
     /* The group under way; rows answered up to `answered`. */
     struct group put;
@@ -189,33 +197,66 @@ static struct entry *new_entry(struct groups *g, const struct row *r)
     return e;
 }
 
-/* Moves rows of the first row's (class, day) from the list into the group. */
-static void close_group(struct groups *g)
+/* Moves the line's next row of the group's (class, day) into the group, if there is one and it fits. */
+static bool take_row(struct groups *g, struct line *l, const struct entry *e, size_t *bytes)
 {
-    struct entry *e = new_entry(g, g->head);
-    struct row **at = &g->head;
-    size_t bytes = 0;
+    struct row *r;
 
-    g->put = (struct group){.id = e->id, .boot = g->boot, .class_days = e->class_days, .day = e->day};
-    while (*at && g->put.n < GROUP_MAX) {
-        struct row *r = *at;
+    while (l->at && (r = *l->at) && (r->class_days != e->class_days || r->day != e->day))
+        l->at = &r->next;
+    if (!l->at || !*l->at || (g->put.n && *bytes + r->record->bytes > g->max_bytes)) {
+        l->at = NULL;
+        return false;
+    }
+    *bytes += r->record->bytes;
+    g->put.records[g->put.n] = r->record;
+    g->bytes[g->put.n] = r->record->bytes;
+    g->owners[g->put.n++] = r->owner;
+    *l->at = r->next;
+    if (!*l->at)
+        l->tail = l->at;
+    g->n_queued--;
+    free(r);
+    return true;
+}
 
-        if (r->class_days != e->class_days || r->day != e->day) {
-            at = &r->next;
+/* The first line has had its turn; those without rows go. */
+static void turn_lines(struct groups *g)
+{
+    struct line *first = g->lines, **at = &g->lines;
+
+    *g->last = first;
+    g->lines = first->next; /* itself, where it is the only one */
+    first->next = NULL;
+    while (*at) {
+        struct line *l = *at;
+        if (l->head) {
+            at = &l->next;
             continue;
         }
-        bytes += r->record->bytes;
-        if (g->put.n && bytes > g->max_bytes)
-            break;
-        g->put.records[g->put.n] = r->record;
-        g->bytes[g->put.n] = r->record->bytes;
-        g->owners[g->put.n++] = r->owner;
-        *at = r->next;
-        if (!*at)
-            g->tail = at;
-        g->n_queued--;
-        free(r);
+        *at = l->next;
+        free(l);
+        g->n_lines--;
     }
+    g->last = at;
+}
+
+/* Rows of one (class, day), that of the first row of the line whose turn it is; one of each line in each round. */
+static void close_group(struct groups *g)
+{
+    struct entry *e = new_entry(g, g->lines->head);
+    size_t bytes = 0;
+    bool more = true;
+
+    g->put = (struct group){.id = e->id, .boot = g->boot, .class_days = e->class_days, .day = e->day};
+    for (struct line *l = g->lines; l; l = l->next)
+        l->at = &l->head;
+    while (more) {
+        more = false;
+        for (struct line *l = g->lines; l && g->put.n < GROUP_MAX; l = l->next)
+            more |= take_row(g, l, e, &bytes);
+    }
+    turn_lines(g);
     e->n = g->put.n;
     g->putting = true;
 }
@@ -266,12 +307,22 @@ struct groups *groups_new(uint64_t boot, size_t max_bytes, int64_t remember_ns)
     g->next_id = g->first = 1;
     g->max_bytes = max_bytes;
     g->remember_ns = remember_ns;
-    g->tail = &g->head;
+    g->last = &g->lines;
     if (!reserve(g)) {
         free(g);
         return NULL;
     }
     return g;
+}
+
+static void line_free(struct line *l)
+{
+    for (struct row *r = l->head, *next; r; r = next) {
+        next = r->next;
+        record_free(r->record);
+        free(r);
+    }
+    free(l);
 }
 
 void groups_free(struct groups *g)
@@ -281,24 +332,43 @@ void groups_free(struct groups *g)
     ASSERT(!g->putting);
     for (; g->answering && g->answered < g->put.n; g->answered++)
         record_free(g->put.records[g->answered]);
-    for (struct row *r = g->head, *next; r; r = next) {
-        next = r->next;
-        record_free(r->record);
-        free(r);
+    for (struct line *l = g->lines, *next; l; l = next) {
+        next = l->next;
+        line_free(l);
     }
     free(g->ring);
     free(g);
 }
 
+/* A new one is linked once it has a row. */
+static struct line *line_of(struct groups *g, struct str project)
+{
+    struct line *l = g->lines;
+
+    while (l && !str_eq(l->head->record->series.project, project))
+        l = l->next;
+    if (!l && (l = calloc(1, sizeof *l)))
+        l->tail = &l->head;
+    return l;
+}
+
 bool groups_submit(struct groups *g, struct record *r, uint16_t class_days, void *owner)
 {
     struct row *row = reserve(g) ? malloc(sizeof *row) : NULL;
+    struct line *l = row ? line_of(g, r->series.project) : NULL;
 
-    if (!row)
+    if (!l) {
+        free(row);
         return false;
+    }
+    if (!l->head) {
+        *g->last = l;
+        g->last = &l->next;
+        g->n_lines++;
+    }
     *row = (struct row){.record = r, .owner = owner, .day = day_of(r->time_ns), .class_days = class_days};
-    *g->tail = row;
-    g->tail = &row->next;
+    *l->tail = row;
+    l->tail = &row->next;
     g->n_queued++;
     g->n_waiting++;
     g->waiting_bytes += r->bytes;
@@ -359,7 +429,7 @@ bool groups_next(struct groups *g, struct groups_action *out)
     }
     if (send_mark(g, out))
         return true;
-    if (g->putting || !g->head)
+    if (g->putting || !g->lines)
         return false;
     close_group(g);
     *out = (struct groups_action){.kind = GROUPS_PUT, .group = &g->put};
@@ -383,5 +453,5 @@ bool groups_idle(const struct groups *g)
 
 size_t groups_memory(const struct groups *g)
 {
-    return sizeof *g + g->cap * sizeof *g->ring + g->n_queued * sizeof(struct row);
+    return sizeof *g + g->cap * sizeof *g->ring + g->n_queued * sizeof(struct row) + g->n_lines * sizeof(struct line);
 }

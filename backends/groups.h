@@ -3,8 +3,8 @@
  * groups_next and carries them out, in that order, against any store. One thread.
  *
  * A row is one record on its way into the store; its name is its attempt, given when its group closes. Groups close as
- * soon as the writer is free: one (class, day), at most GROUP_MAX rows and max_bytes of records (at least one row),
- * first come first served.
+ * soon as the writer is free: one (class, day), at most GROUP_MAX rows and max_bytes of records (at least one row);
+ * first come first served within a project, and projects take turns, a row each.
  *
  *   submit -> [waiting] -> PUT -> committed -> ANSWER per row -> told(yes or no) per row -> MARK -> untold -> MARK ...
  * -> forgotten

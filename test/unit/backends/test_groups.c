@@ -282,6 +282,63 @@ static void memory_is_bounded(void **state)
     groups_free(g);
 }
 
+static void submit_of(struct groups *g, int i, struct str project, size_t bytes)
+{
+    struct record *r = record_of(0, bytes);
+
+    r->series.project = project;
+    assert_true(groups_submit(g, r, 15, &owners[i]));
+}
+
+/* What rows of the put belong to, in order, as one letter each. */
+static void assert_put(const struct group *put, const char *letters)
+{
+    assert_int_equal(put->n, strlen(letters));
+    for (uint16_t i = 0; i < put->n; i++)
+        assert_int_equal(put->records[i]->series.project.p[0], letters[i]);
+}
+
+/* The store is away; every row is answered. */
+static void away(struct groups *g, struct group *put)
+{
+    for (uint16_t i = 0; i < put->n; i++)
+        put->results[i] = PUT_AGAIN;
+    uint16_t n = put->n;
+    groups_committed(g);
+    while (n--)
+        free(next(g, GROUPS_ANSWER).record);
+}
+
+/* Beside a flood of one project's large rows another's row is in the very next group; one that is too large to go with
+ * others is the first of the one after. */
+static void projects_take_turns(void **state)
+{
+    static const char *const then[] = {"abab", "c", "aa"};
+    struct groups *g = groups_new(1, 1000, SECOND);
+    struct group *put;
+
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        submit_of(g, i, STR("a"), 400);
+    put = next(g, GROUPS_PUT).group;
+    assert_put(put, "aa");
+    submit_of(g, 100, STR("b"), 10);
+    submit_of(g, 101, STR("b"), 10);
+    submit_of(g, 102, STR("c"), 900);
+    for (size_t i = 0; i < COUNTOF(then); i++) {
+        away(g, put);
+        put = next(g, GROUPS_PUT).group;
+        assert_put(put, then[i]);
+    }
+    submit_of(g, 103, STR("b"), 10);
+    away(g, put);
+    put = next(g, GROUPS_PUT).group;
+    assert_put(put, "aba");
+    away(g, put);
+    nothing_more(g);
+    groups_free(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +346,7 @@ int main(void)
         cmocka_unit_test(at_most_64_of_one_class_and_day),
         cmocka_unit_test(days_are_apart),
         cmocka_unit_test(bytes_close_a_group_but_one_always_goes),
+        cmocka_unit_test(projects_take_turns),
         cmocka_unit_test(a_mark_waits_for_its_last_row),
         cmocka_unit_test(groups_are_forgotten_in_time),
         cmocka_unit_test(memory_is_bounded),

@@ -74,33 +74,43 @@ struct state {
 static struct record records[REQUESTS + 1];
 static struct hash_key key;
 
-/* A copy without malloc, but for rows that wait. */
+/* A copy without malloc, but for rows that wait; all are of one project. */
 static void copy_state(struct state *to, const struct state *from)
 {
+    const struct line *line = from->g->lines;
+
     *to = *from;
     to->g = &to->machine;
     to->g->ring = to->entries;
-    to->g->head = NULL;
-    to->g->tail = &to->g->head;
-    for (const struct row *r = from->g->head; r; r = r->next) {
+    to->g->lines = NULL;
+    to->g->last = &to->g->lines;
+    if (!line)
+        return;
+    assert_null(line->next);
+    struct line *l = to->g->lines = calloc(1, sizeof *l);
+    assert_non_null(l);
+    to->g->last = &l->next;
+    l->tail = &l->head;
+    for (const struct row *r = line->head; r; r = r->next) {
         struct row *copy = malloc(sizeof *copy);
 
         assert_non_null(copy);
         *copy = *r;
         copy->next = NULL;
-        *to->g->tail = copy;
-        to->g->tail = &copy->next;
+        *l->tail = copy;
+        l->tail = &copy->next;
     }
 }
 
 /* The records are nobody's: not groups_free. */
 static void drop_groups(struct state *s)
 {
-    for (struct row *r = s->g->head, *next; r; r = next) {
+    for (struct row *r = s->g->lines ? s->g->lines->head : NULL, *next; r; r = next) {
         next = r->next;
         free(r);
     }
-    s->g->head = NULL;
+    free(s->g->lines);
+    s->g->lines = NULL;
 }
 
 static uint32_t request_of(const void *owner)
@@ -156,7 +166,7 @@ static void new_process(struct state *s)
     assert_non_null(g);
     s->g = &s->machine;
     *s->g = *g;
-    s->g->tail = &s->g->head;
+    s->g->last = &s->g->lines;
     s->g->ring = s->entries;
     s->g->cap = ENTRIES;
     memset(s->entries, 0, sizeof s->entries);
@@ -587,7 +597,7 @@ static struct hash128 state_hash(const struct state *s)
         owner = request_of(g->owners[i]);
         buf_add(&b, &owner, sizeof owner);
     }
-    for (const struct row *r = g->head; r; r = r->next) {
+    for (const struct row *r = g->lines ? g->lines->head : NULL; r; r = r->next) {
         owner = 100 + request_of(r->owner);
         buf_add(&b, &owner, sizeof owner);
     }
