@@ -406,7 +406,7 @@ static enum err drop_of_day(struct sample_store *s, struct pg_call *c, int32_t d
     *more = true;
     e = next.tell ? tell_of(c, next.day, f) : pg_schema_drop_profiles(c, next.day, f);
     if (!e && !next.tell)
-        pg_log(s, 2, "store=postgres ev=profiles_dropped day=%d", (int)next.day);
+        store_log(s->host, 2, "store=postgres ev=profiles_dropped day=%d", (int)next.day);
     return e;
 }
 

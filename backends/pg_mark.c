@@ -14,7 +14,7 @@ enum { MARKS_MAX = 16384, BATCH_MARKS = 256, LOOK_BACK = 64, MARK_TRIES = 5 };
 
 static void log_lost(struct sample_store *s, uint64_t group)
 {
-    pg_log(s, 0, "store=postgres ev=mark_lost group=%llu", (unsigned long long)group);
+    store_log(s->host, 0, "store=postgres ev=mark_lost group=%llu", (unsigned long long)group);
 }
 
 /* A mark of the group that waits already: one statement cannot change a row twice. */

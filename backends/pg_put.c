@@ -28,7 +28,8 @@ static void finish(struct sample_store *s)
 /* No more ranges: what has no result yet keeps PUT_AGAIN. */
 static void give_up(struct sample_store *s, const char *why)
 {
-    pg_log(s, 1, "store=postgres ev=put_failed group=%llu why=\"%s\"", (unsigned long long)s->put.group->id, why);
+    store_log(s->host, 1, "store=postgres ev=put_failed group=%llu why=\"%s\"", (unsigned long long)s->put.group->id,
+              why);
     s->failed_ms = uv_now(s->host->loop);
     s->put.n_ranges = 0;
     s->put.phase = PG_PUT_NEXT;
@@ -149,7 +150,7 @@ static void commit_range(struct sample_store *s)
 
 void pg_identity_changed(struct sample_store *s, const char *identity)
 {
-    pg_log(s, 1, "store=postgres ev=identity_changed from=%s to=%s", s->identity, identity);
+    store_log(s->host, 1, "store=postgres ev=identity_changed from=%s to=%s", s->identity, identity);
     snprintf(s->identity, sizeof s->identity, "%s", identity);
     s->n_days = 0;
     pg_stored_forget_all(s->stored);
@@ -178,7 +179,7 @@ static void split(struct sample_store *s, const struct pg_fault *f)
         push_range(p, from, half);
         return;
     }
-    pg_log(s, 0, "store=postgres ev=bad_row state=%s why=\"%s\"", f->state, f->text);
+    store_log(s->host, 0, "store=postgres ev=bad_row state=%s why=\"%s\"", f->state, f->text);
     p->group->results[from] = PUT_BAD;
 }
 

@@ -169,8 +169,8 @@ static void advance(struct sample_store *s)
     r->next = r->next->next;
     if (r->next)
         return;
-    pg_log(s, r->n_lost ? 0 : 1, "store=postgres ev=sent_again groups=%llu lost=%llu not_kept=%llu",
-           (unsigned long long)r->n_sent, (unsigned long long)r->n_lost, (unsigned long long)r->dropped);
+    store_log(s->host, r->n_lost ? 0 : 1, "store=postgres ev=sent_again groups=%llu lost=%llu not_kept=%llu",
+              (unsigned long long)r->n_sent, (unsigned long long)r->n_lost, (unsigned long long)r->dropped);
     r->dropped = 0;
 }
 
@@ -178,7 +178,7 @@ static void advance(struct sample_store *s)
 static void give_up(struct sample_store *s, const char *why)
 {
     if (!s->resend.n_lost++)
-        pg_log(s, 1, "store=postgres ev=not_sent_again why=\"%s\"", why);
+        store_log(s->host, 1, "store=postgres ev=not_sent_again why=\"%s\"", why);
     advance(s);
 }
 

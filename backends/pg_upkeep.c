@@ -52,7 +52,7 @@ enum err pg_upkeep_prepare_now(struct sample_store *s, struct fault *f)
     enum err e = c ? pg_schema_prepare(c, s->host->key, s->host->schema_fixed, &v, f) : fault_set(f, E_NO_MEMORY, NULL);
 
     if (!e && v.was < v.is)
-        pg_log(s, 2, "store=postgres ev=migrated from=%lld to=%lld", (long long)v.was, (long long)v.is);
+        store_log(s->host, 2, "store=postgres ev=migrated from=%lld to=%lld", (long long)v.was, (long long)v.is);
     if (!e)
         e = pg_hours_look_raw(s, c, f);
     if (c)
@@ -75,8 +75,8 @@ static void on_prepared(struct pg_job *j)
     s->prepare.running = false;
     s->prepared = !s->prepare.err;
     if (s->prepare.err) {
-        pg_log(s, s->prepare.err == E_INTERNAL ? 0 : 1, "store=postgres ev=not_prepared why=\"%s\"",
-               s->prepare.fault.text);
+        store_log(s->host, s->prepare.err == E_INTERNAL ? 0 : 1, "store=postgres ev=not_prepared why=\"%s\"",
+                  s->prepare.fault.text);
         pg_reconnect(s); /* coming up, it asks for this again */
     }
     pg_pump(s);
@@ -101,8 +101,8 @@ static bool make_days(struct sample_store *s, uint16_t class_days, int32_t first
     if (c)
         pg_call_give(c);
     if (e)
-        pg_log(s, 1, "store=postgres ev=day_not_made class=%u day=%d why=\"%s\"", (unsigned)class_days, (int)first,
-               f.text);
+        store_log(s->host, 1, "store=postgres ev=day_not_made class=%u day=%d why=\"%s\"", (unsigned)class_days,
+                  (int)first, f.text);
     return !e;
 }
 
@@ -160,7 +160,7 @@ static void drop_expired(struct pg_expire_job *e, struct pg_call *c)
     size_t n;
 
     if (pg_schema_list_days(c, &days, &n, &f)) {
-        pg_log(s, 1, "store=postgres ev=expire_failed why=\"%s\"", f.text);
+        store_log(s->host, 1, "store=postgres ev=expire_failed why=\"%s\"", f.text);
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -168,13 +168,14 @@ static void drop_expired(struct pg_expire_job *e, struct pg_call *c)
         if (!day_expired(days[i].day, days[i].class_days, e->today))
             continue;
         if (pg_schema_drop_day(c, days[i], &f)) {
-            pg_log(s, 1, "store=postgres ev=expire_later class=%u day=%d why=\"%s\"", (unsigned)days[i].class_days,
-                   (int)days[i].day, f.text);
+            store_log(s->host, 1, "store=postgres ev=expire_later class=%u day=%d why=\"%s\"",
+                      (unsigned)days[i].class_days, (int)days[i].day, f.text);
             continue;
         }
         pg_stored_forget_day(s->stored, days[i].class_days, days[i].day);
         if (keep_dropped(e, days[i]))
-            pg_log(s, 2, "store=postgres ev=expired class=%u day=%d", (unsigned)days[i].class_days, (int)days[i].day);
+            store_log(s->host, 2, "store=postgres ev=expired class=%u day=%d", (unsigned)days[i].class_days,
+                      (int)days[i].day);
     }
     free(days);
 }

@@ -4,7 +4,6 @@
  */
 #include "backends/postgres.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,17 +11,6 @@
 #include "backends/postgres_store.h"
 
 enum { FAILED_MS = 5000 };
-
-void pg_log(const struct sample_store *s, int level, const char *fmt, ...)
-{
-    char text[512];
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    s->host->log(s->host->ctx, level, text);
-}
 
 bool pg_away(const struct sample_store *s)
 {
@@ -122,7 +110,7 @@ static void on_up(void *ctx)
 {
     struct sample_store *s = ctx;
 
-    pg_log(s, 2, "store=postgres ev=connected");
+    store_log(s->host, 2, "store=postgres ev=connected");
     s->was_up = true;
     s->failed_ms = 0;
     pg_resend_up(s);
@@ -138,7 +126,7 @@ static void on_down(void *ctx, const char *why)
 
     /* Of attempts that go on failing only the reasons are told. */
     if (s->was_up || strncmp(why, s->down_why, sizeof s->down_why - 1) != 0)
-        pg_log(s, 1, "store=postgres ev=disconnected why=\"%s\"", why);
+        store_log(s->host, 1, "store=postgres ev=disconnected why=\"%s\"", why);
     snprintf(s->down_why, sizeof s->down_why, "%s", why);
     pg_pool_drop_idle(s->pool);
     if (s->shutting)
@@ -212,7 +200,7 @@ static bool prepare(struct sample_store *s, struct fault *f)
         return false;
     }
     if (e)
-        pg_log(s, 1, "store=postgres ev=away why=\"%s\"", why.text);
+        store_log(s->host, 1, "store=postgres ev=away why=\"%s\"", why.text);
     return true;
 }
 

@@ -70,7 +70,6 @@ struct sample_store {
 };
 
 /* postgres.c */
-void pg_log(const struct sample_store *s, int level, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void pg_pump(struct sample_store *s);           /* whatever can be done now, from a callback */
 bool pg_away(const struct sample_store *s);     /* nothing can be written now */
 bool pg_given_up(const struct sample_store *s); /* and has not for so long that nobody should wait */

@@ -236,3 +236,26 @@ void catalog_give(struct catalog *c, struct file *t)
     uv_mutex_unlock(&c->lock);
     file_close(out);
 }
+
+enum err catalog_each(struct catalog *c, int32_t first, int32_t last, catalog_visit visit, void *ctx, struct fault *f)
+{
+    struct file_key *keys;
+    enum err e = E_OK;
+    size_t n;
+
+    if (!catalog_list(c, first, last, &keys, &n))
+        return fault_set(f, E_NO_MEMORY, NULL);
+    for (size_t i = 0; !e && i < n; i++) {
+        struct fault why = {0};
+        struct file *t = catalog_take(c, keys[i], &why);
+
+        if (!t) {
+            e = why.err == E_NOT_FOUND ? E_OK : fault_set(f, why.err, "%s", why.text);
+            continue;
+        }
+        e = visit(ctx, t, f);
+        catalog_give(c, t);
+    }
+    free(keys);
+    return e;
+}

@@ -20,6 +20,11 @@ void catalog_drop(struct catalog *c, struct file_key key);
 /* Files of days first..last, by day, then class. *keys is the caller's to free. false: no memory. */
 bool catalog_list(struct catalog *c, int32_t first, int32_t last, struct file_key **keys, size_t *n) MUST_CHECK;
 
+/* Visits each file of these days that is still there, until one fails. */
+typedef enum err (*catalog_visit)(void *ctx, struct file *t, struct fault *f);
+enum err catalog_each(struct catalog *c, int32_t first, int32_t last, catalog_visit visit, void *ctx,
+                      struct fault *f) MUST_CHECK;
+
 /* A connection of one's own until it is given back. NULL: E_NOT_FOUND in f where it has been dropped; else why. */
 struct file *catalog_take(struct catalog *c, struct file_key key, struct fault *f) MUST_CHECK;
 void catalog_give(struct catalog *c, struct file *t);

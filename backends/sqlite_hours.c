@@ -42,7 +42,7 @@ struct listing {
     void *ctx;
 };
 
-static enum err list_file(struct file *t, const struct listing *l, struct fault *f)
+static enum err list_rows(struct file *t, const struct listing *l, struct fault *f)
 {
     struct db_stmt *q = file_stmt(t, l->which);
     enum db_result r = DB_DONE;
@@ -67,29 +67,18 @@ static bool new_gen(int64_t *gen)
     return true;
 }
 
-static enum err list_files(struct sample_store *s, const struct listing *l, struct fault *f)
+static enum err list_file(void *ctx, struct file *t, struct fault *f)
 {
-    struct file_key *keys;
-    enum err e = E_OK;
-    size_t n;
+    const struct listing *l = ctx;
 
-    if (!catalog_list(s->catalog, INT32_MIN, INT32_MAX, &keys, &n))
-        return fault_set(f, E_NO_MEMORY, NULL);
-    for (size_t i = 0; !e && i < n; i++) {
-        struct fault why = {0};
-        struct file *t = catalog_take(s->catalog, keys[i], &why);
+    if (!file_look(t))
+        return broken(t, f);
+    return t->has_hours && (l->which != FILE_EACH_DIRTY || !t->raw_gone) ? list_rows(t, l, f) : E_OK;
+}
 
-        if (!t && why.err != E_NOT_FOUND)
-            e = fault_set(f, why.err, "%s", why.text);
-        if (t && !file_look(t))
-            e = broken(t, f);
-        else if (t && t->has_hours && (l->which != FILE_EACH_DIRTY || !t->raw_gone))
-            e = list_file(t, l, f);
-        if (t)
-            catalog_give(s->catalog, t);
-    }
-    free(keys);
-    return e;
+static enum err list_files(struct sample_store *s, struct listing *l, struct fault *f)
+{
+    return catalog_each(s->catalog, INT32_MIN, INT32_MAX, list_file, l, f);
 }
 
 /* A service may be dirty in two files: it is told of twice then, which the driver has to bear. */

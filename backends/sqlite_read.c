@@ -59,15 +59,22 @@ enum err sqlite_find_attempt(struct sample_store *s, struct str project, struct 
     return e == E_NOT_FOUND ? fault_set(f, e, "no such profile") : e;
 }
 
-static enum err give_blocks(struct file *t, int64_t service, block_row row, void *ctx, struct fault *f)
+struct blocks {
+    int64_t service;
+    block_row row;
+    void *ctx;
+};
+
+static enum err give_blocks(void *ctx, struct file *t, struct fault *f)
 {
+    const struct blocks *b = ctx;
     struct db_stmt *q = file_stmt(t, FILE_GET_SYMBOLS);
     enum db_result r = DB_DONE;
     enum err e = E_OK;
 
-    db_bind_int(q, 1, service);
+    db_bind_int(q, 1, b->service);
     while (!e && (r = db_step(q)) == DB_ROW)
-        e = row(ctx, db_bytes(q, 0));
+        e = b->row(b->ctx, db_bytes(q, 0));
     if (!e && r != DB_DONE)
         e = broken(t, f);
     db_reset(q);
@@ -77,26 +84,9 @@ static enum err give_blocks(struct file *t, int64_t service, block_row row, void
 enum err sqlite_symbols(struct sample_store *s, struct str project, struct str service, int32_t first, int32_t last,
                         block_row row, void *ctx, struct fault *f)
 {
-    int64_t id = sqlite_service_id(s, project, service);
-    struct file_key *keys;
-    enum err e = E_OK;
-    size_t n;
+    struct blocks b = {sqlite_service_id(s, project, service), row, ctx};
 
-    if (!catalog_list(s->catalog, first, last, &keys, &n))
-        return fault_set(f, E_NO_MEMORY, NULL);
-    for (size_t i = 0; !e && i < n; i++) {
-        struct fault why = {0};
-        struct file *t = catalog_take(s->catalog, keys[i], &why);
-
-        if (!t) {
-            e = why.err == E_NOT_FOUND ? E_OK : fault_set(f, why.err, "%s", why.text);
-            continue;
-        }
-        e = give_blocks(t, id, row, ctx, f);
-        catalog_give(s->catalog, t);
-    }
-    free(keys);
-    return e;
+    return catalog_each(s->catalog, first, last, give_blocks, &b, f);
 }
 
 enum err sqlite_original(struct sample_store *s, struct str project, struct attempt a, enum original_state *state,

@@ -186,19 +186,25 @@ bool sqlite_put_shares(struct sample_store *s, struct file *file, const struct g
     return ok;
 }
 
-static enum err give_minutes(struct file *t, int64_t service, int64_t type, const int64_t minutes[2], share_row row,
-                             void *ctx, struct fault *f)
+struct minutes {
+    int64_t service, type, first, last;
+    share_row row;
+    void *ctx;
+};
+
+static enum err give_minutes(void *ctx, struct file *t, struct fault *f)
 {
+    const struct minutes *m = ctx;
     struct db_stmt *q = file_stmt(t, FILE_GET_SHARES);
     enum db_result r = DB_DONE;
     enum err e = E_OK;
 
-    db_bind_int(q, 1, service);
-    db_bind_int(q, 2, type);
-    db_bind_int(q, 3, minutes[0]);
-    db_bind_int(q, 4, minutes[1]);
+    db_bind_int(q, 1, m->service);
+    db_bind_int(q, 2, m->type);
+    db_bind_int(q, 3, m->first);
+    db_bind_int(q, 4, m->last);
     while (!e && (r = db_step(q)) == DB_ROW)
-        e = row(ctx, db_int(q, 0), db_bytes(q, 1));
+        e = m->row(m->ctx, db_int(q, 0), db_bytes(q, 1));
     if (!e && r != DB_DONE)
         e = fault_set(f, E_STORE_DOWN, "the store cannot be read: %s", db_error(t->db));
     db_reset(q);
@@ -210,27 +216,15 @@ static enum err sqlite_minutes(struct share_store *shares, const struct share_of
                                share_row row, void *ctx, struct fault *f)
 {
     struct sample_store *s = (struct sample_store *)shares;
-    const int64_t per_day = 86400 / SHARE_MINUTE_S, range[2] = {first, last};
-    int64_t id = sqlite_service_id(s, of->project, of->service), type = type_key(s, of->type_id);
-    struct file_key *keys;
-    enum err e = E_OK;
-    size_t n;
+    const int64_t per_day = 86400 / SHARE_MINUTE_S;
+    struct minutes m = {.service = sqlite_service_id(s, of->project, of->service),
+                        .type = type_key(s, of->type_id),
+                        .first = first,
+                        .last = last,
+                        .row = row,
+                        .ctx = ctx};
 
-    if (!catalog_list(s->catalog, (int32_t)(first / per_day) - 1, (int32_t)(last / per_day) + 1, &keys, &n))
-        return fault_set(f, E_NO_MEMORY, NULL);
-    for (size_t i = 0; !e && i < n; i++) {
-        struct fault why = {0};
-        struct file *t = catalog_take(s->catalog, keys[i], &why);
-
-        if (!t) {
-            e = why.err == E_NOT_FOUND ? E_OK : fault_set(f, why.err, "%s", why.text);
-            continue;
-        }
-        e = give_minutes(t, id, type, range, row, ctx, f);
-        catalog_give(s->catalog, t);
-    }
-    free(keys);
-    return e;
+    return catalog_each(s->catalog, (int32_t)(first / per_day) - 1, (int32_t)(last / per_day) + 1, give_minutes, &m, f);
 }
 
 const struct share_reader_ops shares_sqlite = {.minutes = sqlite_minutes};
