@@ -219,6 +219,15 @@ def test_shed(make_gate):
     gate.until(lambda: len(ledger(gate, verdict="cut", limit=1000)) > 0, True)
 
 
+def test_caps_of_a_project(make_gate):
+    gate = make_gate("limits: { services: 1 }\n")
+    assert folded(gate, name="first").status == 200
+    reply = folded(gate, name="second")
+    row = newest(gate)
+    assert row["status"] == reply.status >= 400 and row["verdict"] == "refused" and row["service"] == "second", row
+    assert row["message"] in reply.json()["message"] and "limits.services" in row["message"], row
+
+
 def begun(gate, name, n=100):
     wire = gate.wire()
     return wire.send(b"POST /ingest?name=%s&format=folded HTTP/1.1\r\nHost: x\r\nx-flamegate-token: %s\r\nContent-Length: %d\r\n\r\nmain;" %
