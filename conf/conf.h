@@ -6,7 +6,7 @@
 #define CONF_CONF_H
 
 #include "codecs/base.h"
-#include "codecs/limits.h"
+#include "conf/bounds.h"
 
 /* "host:port"; port 0 takes any free one. */
 struct conf_address {
@@ -56,6 +56,9 @@ struct conf {
     uint32_t uploads_keep;
     uint64_t memory;
     struct limits limits;
+    struct conf_rates rates;
+    struct conf_override *overrides; /* `projects` */
+    size_t n_overrides;
     uint32_t max_head_bytes, max_headers, max_connections, max_per_address, max_services,
         max_series;                                                       /* limits.head, limits.headers, ... */
     uint64_t head_ms, body_ms, idle_ms, write_ms, admission_ms, query_ms; /* timeouts.* */

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "conf/network.h"
+#include "conf/override.h"
 #include "conf/value.h"
 
 enum { LIVE, RESTART };
@@ -191,6 +192,11 @@ static void listener_text(struct buf *b, const struct conf_address *a)
     buf_str(b, map ? STR("}") : STR(""));
 }
 
+void option_quoted(struct buf *b, struct str s)
+{
+    quoted(b, s, false);
+}
+
 static void list_text(const struct conf *c, const struct option *o, struct buf *b)
 {
     const void *list = get_pointer(c, o->field);
@@ -255,6 +261,9 @@ void option_text(const struct conf *c, const struct option *o, struct buf *out)
     case OPTION_DAYS:
     case OPTION_DAYS_OFF:
         v == 0 ? buf_str(out, STR("off")) : buf_printf(out, "%" PRIu64 "d", v);
+        break;
+    case OPTION_OVERRIDES:
+        overrides_text(c, out);
         break;
     case OPTION_SIZE:
     case OPTION_COUNT:

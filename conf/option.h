@@ -14,8 +14,9 @@ enum option_kind {
     OPTION_NETWORKS, /* list of CIDRs */
     OPTION_WINDOW,   /* a duration in ns, or off: -1 */
     OPTION_DAYS,
-    OPTION_DAYS_OFF, /* days, or off: 0 */
-    OPTION_DAY_MAP,  /* name: days */
+    OPTION_DAYS_OFF,  /* days, or off: 0 */
+    OPTION_DAY_MAP,   /* name: days */
+    OPTION_OVERRIDES, /* project: options of its own */
     OPTION_SIZE,
     OPTION_COUNT,
     OPTION_TIME, /* a duration in ms */

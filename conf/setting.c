@@ -1,6 +1,7 @@
 /* A node of the configuration turned into an option's value, or into a line that says what is wrong with it. */
 #include "conf/listener.h"
 #include "conf/network.h"
+#include "conf/override.h"
 #include "conf/value.h"
 
 static void bad(const struct source *s, const struct option *o, const struct doc_node *n, const char *what)
@@ -84,6 +85,16 @@ static bool number(const struct source *s, const struct option *o, const struct 
     else
         return true;
     return false;
+}
+
+bool option_number(const struct source *s, const struct option *o, const struct doc_node *n, uint64_t *v)
+{
+    return number(s, o, n, o->kind, (uint64_t)o->least, (uint64_t)o->most, v);
+}
+
+void option_put(struct conf *c, const struct option *o, uint64_t v)
+{
+    put_number(c, o, v);
 }
 
 static bool days(const struct source *s, const struct option *o, const struct doc_node *n, uint32_t *out)
@@ -355,12 +366,12 @@ void option_set(const struct source *s, struct conf *c, const struct option *o, 
 {
     static void (*const setters[])(const struct source *, struct conf *, const struct option *,
                                    const struct doc_node *) = {
-        [OPTION_LISTEN] = set_listen,   [OPTION_ADMIN] = set_admin,       [OPTION_TEXT] = set_string,
-        [OPTION_STORE] = set_store,     [OPTION_PREFIXES] = set_strings,  [OPTION_HEADERS] = set_strings,
-        [OPTION_WINDOW] = set_window,   [OPTION_DAYS] = set_days,         [OPTION_DAYS_OFF] = set_days,
-        [OPTION_DAY_MAP] = set_day_map, [OPTION_ROLES] = set_words,       [OPTION_MAY] = set_words,
-        [OPTION_MIGRATE] = set_word,    [OPTION_FORMAT] = set_word,       [OPTION_LEVEL] = set_word,
-        [OPTION_PROJECT] = set_project, [OPTION_NETWORKS] = set_networks,
+        [OPTION_LISTEN] = set_listen,       [OPTION_ADMIN] = set_admin,     [OPTION_TEXT] = set_string,
+        [OPTION_OVERRIDES] = overrides_set, [OPTION_STORE] = set_store,     [OPTION_PREFIXES] = set_strings,
+        [OPTION_HEADERS] = set_strings,     [OPTION_WINDOW] = set_window,   [OPTION_DAYS] = set_days,
+        [OPTION_DAYS_OFF] = set_days,       [OPTION_DAY_MAP] = set_day_map, [OPTION_ROLES] = set_words,
+        [OPTION_MAY] = set_words,           [OPTION_MIGRATE] = set_word,    [OPTION_FORMAT] = set_word,
+        [OPTION_LEVEL] = set_word,          [OPTION_PROJECT] = set_project, [OPTION_NETWORKS] = set_networks,
     };
     uint64_t v;
 

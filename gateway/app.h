@@ -20,6 +20,7 @@ enum { READ_BUFFER_BYTES = 64 << 10 };
 struct conn;
 struct crowd;
 struct census;
+struct throttle;
 struct submit;
 struct reload;
 struct hour_runner;
@@ -44,9 +45,10 @@ struct app {
     struct ledger ledger;
     struct turn turn;
     struct metrics metrics;
-    struct crowd *crowd;   /* connections by address */
-    struct census *census; /* services and series of projects */
-    size_t census_charged;
+    struct crowd *crowd;       /* connections by address */
+    struct census *census;     /* services and series of projects */
+    struct throttle *throttle; /* their rates */
+    size_t projects_charged;   /* memory of the two */
     struct conn *conns;
     size_t descriptors;         /* that the process may have */
     size_t n_conns, n_requests; /* alive; a request may outlive its connection */

@@ -53,7 +53,7 @@ void reply_header(struct reply *r, const char *name, const char *value)
 
 static void companions(struct reply *r, enum err e)
 {
-    if (r->status == 503 || r->status == 429)
+    if (r->status == 503)
         reply_header(r, "Retry-After", e == E_DRAINING ? "1" : "5");
     if (r->status == 401)
         reply_header(r, "WWW-Authenticate", "Basic realm=\"flamegate\"");

@@ -61,6 +61,11 @@ void request_refusal(struct request *r, struct reply *out)
         add_invalid(out);
     if (r->fault.err == E_BAD_METHOD)
         reply_header(out, "Allow", r->routed.allow);
+    if (out->status == 429) {
+        char seconds[16];
+        snprintf(seconds, sizeof seconds, "%u", r->retry_s ? r->retry_s : 1);
+        reply_header(out, "Retry-After", seconds);
+    }
     out->head_only = str_eq(r->head->method, STR("HEAD"));
 }
 
@@ -126,6 +131,10 @@ static enum err decide(struct request *r, enum route_where where, struct fault *
         e = fault_set(f, E_NO_ROUTE, "not one of the roles of this process");
     if (e == E_OK)
         e = access_check(&r->access, app->conf, app->keys, r->head, r->routed.who, r->arrival_ns / 1000000000, f);
+    if (e == E_OK && r->access.project) {
+        conf_bounds(app->conf, str_of(r->access.project), &r->bounds);
+        r->limits = r->bounds.limits;
+    }
     r->handler = handler_of(r->routed.route);
     return e == E_OK ? check_headers(r, f) : e;
 }

@@ -42,11 +42,13 @@ struct request {
     const struct handler *handler;
     struct fault fault; /* with refused: the answer */
     bool refused;
-    bool slow_matters;    /* holds more memory than a start: must not dawdle */
-    struct limits limits; /* copied: a reload may come */
-    uint64_t start_ns;    /* monotonic, of the head */
-    int64_t arrival_ns;   /* wall clock */
-    uint64_t patience_ms; /* how long the client waits for its answer */
+    bool slow_matters;         /* holds more memory than a start: must not dawdle */
+    struct limits limits;      /* of the project; copied: a reload may come */
+    struct conf_bounds bounds; /* the same, and rates, services, series */
+    uint32_t retry_s;          /* 429: when there is room again */
+    uint64_t start_ns;         /* monotonic, of the head */
+    int64_t arrival_ns;        /* wall clock */
+    uint64_t patience_ms;      /* how long the client waits for its answer */
     uint64_t body_bytes;
     struct note *note;     /* for the upload ledger; NULL: nothing noted yet */
     bool noted;            /* and its entry is written */

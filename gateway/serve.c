@@ -21,6 +21,7 @@
 #include "gateway/ingest/census.h"
 #include "gateway/ingest/ingest.h"
 #include "gateway/ingest/submit.h"
+#include "gateway/ingest/throttle.h"
 #include "gateway/listen.h"
 #include "gateway/log.h"
 #include "gateway/notify.h"
@@ -334,13 +335,14 @@ static bool build_parts(struct server *s, struct fault *f)
     app->read_buffer = malloc(READ_BUFFER_BYTES);
     app->crowd = crowd_new();
     app->census = census_new();
+    app->throttle = throttle_new();
     app->admit = admit_new(share, INGEST_FIRST_BYTES, ingest_max_bytes(app->conf), app->conf->admission_ms,
                            &ingest_admit_events);
     app->ingest_lane = lane_new(app->loop, "fg-ingest", 1, INGEST_QUEUE);
     app->query_lane = lane_new(app->loop, "fg-query", QUERY_THREADS, QUERY_QUEUE);
     app->submit = submit_new(app, ingest_stored);
-    if (build_tls(app) && app->read_buffer && app->crowd && app->census && app->admit && app->ingest_lane &&
-        app->query_lane && app->submit)
+    if (build_tls(app) && app->read_buffer && app->crowd && app->census && app->throttle && app->admit &&
+        app->ingest_lane && app->query_lane && app->submit)
         return true;
     fault_set(f, E_NO_MEMORY, NULL);
     return false;
@@ -415,6 +417,7 @@ static void take_down(struct server *s)
     free(app->read_buffer);
     crowd_free(app->crowd);
     census_free(app->census);
+    throttle_free(app->throttle);
     free(app->cipher_buffer);
     certs_close(&s->listeners);
     uv_loop_close(&s->loop);

@@ -12,6 +12,7 @@
 #include "gateway/ingest/note.h"
 #include "gateway/ingest/spec.h"
 #include "gateway/ingest/submit.h"
+#include "gateway/ingest/throttle.h"
 #include "gateway/ingest/told.h"
 #include "gateway/ingest/verdict.h"
 #include "gateway/log.h"
@@ -143,15 +144,18 @@ void ingest_stored(void *owner, struct attempt a, enum put_result result)
 static bool is_known(struct ingest *in, const struct record *rec)
 {
     struct app *app = in->r->app;
-    struct census_limits most = {app->conf->max_services, app->conf->max_series};
+    const struct conf_bounds *b = &in->r->bounds;
+    struct census_limits most = {b->max_services, b->max_series};
     struct fault f = {.err = E_OK};
     bool ok = census_take(app->census, rec, most, app_now_ns(), &f) == E_OK;
-    size_t bytes = census_bytes(app->census);
 
-    ledger_charge(&app->ledger, LEDGER_caches, (int64_t)bytes - (int64_t)app->census_charged);
-    app->census_charged = bytes;
-    if (!ok)
+    if (ok)
+        throttle_stacks(app->throttle, rec, b, (int64_t)uv_hrtime());
+    else
         count_refused(in, &f);
+    size_t bytes = census_bytes(app->census) + throttle_bytes_held(app->throttle);
+    ledger_charge(&app->ledger, LEDGER_caches, (int64_t)bytes - (int64_t)app->projects_charged);
+    app->projects_charged = bytes;
     return ok;
 }
 
@@ -332,6 +336,11 @@ static enum pump begin(struct request *r)
         request_refuse_with(r, &f);
         return PUMP_MORE;
     }
+    if (throttle_enter(r->app->throttle, str_of(r->access.project), &r->bounds, r->head->length, (int64_t)uv_hrtime(),
+                       &r->retry_s, &f) != E_OK) {
+        request_refuse_with(r, &f);
+        return PUMP_MORE;
+    }
     /* Who waits for a 100 is to be told first whether there is room. */
     return head_get(r->head, STR("expect")).len ? enter(in) : PUMP_MORE;
 }
@@ -392,6 +401,9 @@ static enum pump end(struct request *r, uint32_t *budget)
         case STEP_MORE:
             in->stage = STAGE_ENDED;
             metrics_bytes(&r->app->metrics.body_wire[r->routed.route], (double)r->body_bytes);
+            if (r->head->chunked)
+                throttle_bytes(r->app->throttle, str_of(r->access.project), &r->bounds, r->body_bytes,
+                               (int64_t)uv_hrtime());
         }
     }
     enum pump p = ensure(in, upload_memory(in->upload) + upload_finish_memory(in->upload));
