@@ -206,8 +206,10 @@ void pg_mark_done(struct sample_store *s, bool ok, const struct pg_fault *f)
         for (size_t i = 0; i < m->sent; i++)
             keep(s, &m->list[i]);
         drop_sent(m);
-    } else if (!f->state[0] && ++m->tries < MARK_TRIES) {
+    } else if (pg_passing(f)) { /* a standby that is not promoted yet would use up all tries at once */
         m->sent = 0;
+        if (f->state[0])
+            pg_reconnect(s);
     } else if (m->sent > 1) { /* find the one that cannot be written */
         m->alone = m->sent;
         m->sent = 0;

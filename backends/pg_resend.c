@@ -8,7 +8,7 @@
 #include "backends/pg_sql.h"
 #include "backends/postgres_store.h"
 
-enum { RESEND_TRIES = 4 };
+enum { RESEND_TRIES = 4, DAY_TRIES = 20 };
 
 /* Statements one behind the other, each: its text's address, how many parameters, and those behind their lengths. */
 struct pg_kept {
@@ -188,10 +188,15 @@ static void make_day(struct sample_store *s)
 
     if (s->day.running)
         return;
-    if (++r->tries > RESEND_TRIES)
+    if (r->tries > DAY_TRIES) {
         give_up(s, "its day cannot be made");
-    else
+    } else if (r->tries++ && !r->waited) { /* not at once */
+        r->waited = true;
+        pg_reconnect(s);
+    } else {
+        r->waited = false;
         pg_upkeep_make_day(s, r->next->class_days, r->next->day, false);
+    }
 }
 
 void pg_resend_step(struct sample_store *s)
@@ -226,16 +231,18 @@ void pg_resend_done(struct sample_store *s, bool ok, const struct pg_fault *f)
     if (other) {
         pg_identity_changed(s, r->batch.head);
     } else if (r->ask) {
-        r->ask = !ok && !f->state[0];
+        r->ask = !ok && pg_passing(f);
     } else if (ok) {
         r->n_sent++;
         advance(s);
     } else if (strcmp(f->state, "23514") == 0 && !r->tries++) {
         pg_upkeep_forget_day(s, r->next->class_days, r->next->day);
-    } else if (f->state[0] && ++r->tries >= RESEND_TRIES) {
+    } else if (!pg_passing(f) && ++r->tries >= RESEND_TRIES) {
         give_up(s, f->text);
     }
     pg_batch_free(&r->batch);
+    if (!ok && f->state[0] && pg_passing(f))
+        pg_reconnect(s);
 }
 
 bool pg_resend_busy(const struct sample_store *s)

@@ -23,8 +23,9 @@ struct pg_resend {
     struct pg_kept *next;    /* being sent; NULL: none, unless `ask` */
     uint64_t n_sent, n_lost; /* of this time */
     unsigned tries;
-    bool ask;  /* which database this is, since the connection is a new one */
-    bool sent; /* the batch is in flight */
+    bool waited; /* before the next try at making its day */
+    bool ask;    /* which database this is, since the connection is a new one */
+    bool sent;   /* the batch is in flight */
     struct pg_batch batch;
 };
 

@@ -80,6 +80,8 @@ void pg_put_start(struct sample_store *s, struct group *g);
 void pg_put_step(struct sample_store *s);
 void pg_put_settle(struct sample_store *s); /* ends a put that is through, or without hope; calls its done */
 void pg_put_done(struct sample_store *s, bool ok, const struct pg_fault *f);
+/* A fault of the connection, or of the server's role or means, not of what was sent: that is to be sent again. */
+bool pg_passing(const struct pg_fault *f);
 /* Another database than before has answered: what was thought to be there may not be. */
 void pg_identity_changed(struct sample_store *s, const char *identity);
 

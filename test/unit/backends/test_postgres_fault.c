@@ -5,6 +5,7 @@
  */
 #include "test/unit/backends/conformance.c"
 
+#include "backends/postgres_store.h"
 #include "test/oracle/failing_malloc.h"
 #include "test/unit/backends/postgres_server.h"
 
@@ -75,6 +76,99 @@ static void putting(void **state)
     assert_int_equal(count(w, NOON, NOON + 2), stored);
 }
 
+static void run_until_idle(struct world *w)
+{
+    uint64_t until = uv_hrtime() + UINT64_C(10000000000);
+
+    while (pg_resend_busy(w->store) || w->store->resend.ask || w->store->marks.n) {
+        assert_true(uv_hrtime() < until);
+        uv_run(&w->loop, UV_RUN_NOWAIT);
+    }
+}
+
+/* Another database has taken over, and has nothing: what was put before goes again, with its marks, as soon as there is
+ * memory for it. */
+static void sending_again(void **state)
+{
+    struct world *w = *state;
+    long failed = 0;
+
+    w->host.resend_ms = 60000;
+    for (int pass = 0; pass < 2; pass++) {
+        bool more = true;
+
+        for (long at = 0; more; at++) {
+            struct group g;
+
+            world_reopen(w);
+            for (int i = 0; i < 2; i++) {
+                put_one(w, &g, 15, (struct wish){.time_ns = NOON + i});
+                w->backend->write->mark(w->store, &g, 1);
+            }
+            run_until_idle(w);
+            ask("TRUNCATE profile, mark, service, typeset, series, symbols");
+            snprintf(w->store->identity, sizeof w->store->identity, "another");
+            make_group(w, &g, 15, &(struct wish){.time_ns = NOON + 2}, 1);
+            fail_from(at, pass);
+            put_group(w, &g);
+            more = fail_no_more() > at;
+            failed += g.results[0] != PUT_STORED;
+            put_until_stored(w, &g);
+            free_group(&g);
+            run_until_idle(w);
+
+            assert_int_equal(count(w, NOON, NOON + 3), 3);
+            assert_string_equal(ask("SELECT count(*) FROM mark"), "2");
+            assert_true(at < 1000);
+        }
+    }
+    assert_true(failed > 10);
+}
+
+/* A standby that is not promoted yet takes nothing, and says so at once, again and again: marks wait for it. */
+static void marks_of_a_server_that_is_read_only(void **state)
+{
+    struct world *w = *state;
+    struct group g;
+    char sql[128];
+
+    put_one(w, &g, 15, (struct wish){.time_ns = NOON});
+    snprintf(sql, sizeof sql, "ALTER DATABASE %s SET default_transaction_read_only = on", database);
+    server_ask("postgres", sql);
+    server_ask("postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 't%'");
+    w->backend->write->mark(w->store, &g, 1);
+    for (uint64_t until = uv_hrtime() + UINT64_C(700000000); uv_hrtime() < until;)
+        uv_run(&w->loop, UV_RUN_NOWAIT);
+    assert_int_equal(w->store->marks.n, 1);
+    snprintf(sql, sizeof sql, "ALTER DATABASE %s RESET default_transaction_read_only", database);
+    server_ask("postgres", sql);
+    run_until_idle(w);
+    assert_string_equal(ask("SELECT told FROM mark"), "1");
+}
+
+/* Without memory for it what was put is not kept, and the next database will lack it: it is told, and nothing else. */
+static void keeping_to_send_again(void **state)
+{
+    struct world *w = *state;
+    struct group g;
+    long kept = 0, not_kept = 0;
+    bool more = true;
+
+    w->host.resend_ms = 60000;
+    for (long at = 0; more; at++) {
+        make_group(w, &g, 15, &(struct wish){.time_ns = NOON + at}, 1);
+        uint64_t before = w->store->resend.dropped;
+        fail_from(at, false);
+        put_group(w, &g);
+        more = fail_no_more() > at;
+        not_kept += w->store->resend.dropped > before;
+        kept += g.results[0] == PUT_STORED && w->store->resend.dropped == before;
+        put_until_stored(w, &g);
+        free_group(&g);
+    }
+    assert_true(kept > 0 && not_kept > 0);
+}
+
 static void reading(void **state)
 {
     struct world *w = *state;
@@ -133,6 +227,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(opening, setup, teardown),
         cmocka_unit_test_setup_teardown(putting, setup, teardown),
+        cmocka_unit_test_setup_teardown(sending_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(marks_of_a_server_that_is_read_only, setup, teardown),
+        cmocka_unit_test_setup_teardown(keeping_to_send_again, setup, teardown),
         cmocka_unit_test_setup_teardown(reading, setup, teardown),
         cmocka_unit_test_setup_teardown(expiring, setup, teardown),
     };
