@@ -1,7 +1,7 @@
 #!/bin/sh
 # One table: what an upload costs, stage by stage and as a whole, beside what this machine needs at least for the same bytes.
 # Medians of several rounds in which all contenders take turns, so that what else the machine does hits all of them alike.
-# usage: run.sh [parts] [costs] [durable] [lag] [idle] [slow] [ready] [hours] [refusals] [ledger] [deployment]; all of them without arguments. BENCH_QUICK=1: one short round.
+# usage: run.sh [parts] [costs] [durable] [lag] [idle] [slow] [ready] [hours] [refusals] [flood] [ledger] [deployment]; all of them without arguments. BENCH_QUICK=1: one short round.
 # Writes to build/bench only; talks to 127.0.0.1 only; every load ends by itself.
 set -eu
 cd "$(dirname "$0")/.."
@@ -205,6 +205,25 @@ ledger() {
     stop
 }
 
+# One project far over its rate from 32 connections, another that sends steadily: what does that one notice?
+flood() {
+    say "flood"
+    gate_more="token_headers: [x-flamegate-token]
+projects: { flood: { rates: { requests: 100, burst: 1s } } }"
+    gate_start flood sqlite: ""
+    gate_more=
+    key=$("$gate" --config $out/flood.yaml key create --name flood --type server --project flood 2>/dev/null)
+    sleep 1
+    load steady/alone -k ingest -u $gate_at -b $small -c 8 -i 100 -d $flood -a steady -p $gate_pid
+    $on_first $out/load -l flood/over -k ingest -u $gate_at -b $small -c 32 -i 5 -d $((flood + 1)) -a flood -e 429 \
+        -H "x-flamegate-token: $key" >>$results &
+    pouring=$!
+    sleep 0.5
+    load steady/beside -k ingest -u $gate_at -b $small -c 8 -i 100 -d $flood -a steady -p $gate_pid
+    wait $pouring || :
+    stop
+}
+
 # 1,000 slow clients of each kind beside 50 healthy ones, which send five uploads a second each: all are cut by their timer, and the healthy ones notice little.
 slow() {
     say "slow clients"
@@ -266,10 +285,10 @@ build
 : >$results
 rm -f $out/lag-*
 [ -x "$gate" ] || { echo "bench: $gate is missing: make all"; exit 1; }
-for section in ${*:-parts costs durable lag idle slow ready hours refusals ledger deployment}; do
+for section in ${*:-parts costs durable lag idle slow ready hours refusals flood ledger deployment}; do
     case $section in
     lag) lag null; lag sqlite ;;
-    parts | costs | durable | idle | slow | ready | hours | refusals | ledger | deployment) $section ;;
+    parts | costs | durable | idle | slow | ready | hours | refusals | flood | ledger | deployment) $section ;;
     *) echo "bench: no section $section"; exit 2 ;;
     esac
 done
