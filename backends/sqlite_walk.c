@@ -26,6 +26,7 @@ struct walk {
     struct file *file;
     struct shelf *shelves;
     size_t n_shelves;
+    uint64_t hours_only;
     struct group now;
 };
 
@@ -230,6 +231,7 @@ static enum err walk_files(struct walk *w, struct catalog *c)
             e = fault_set(w->f, why.err, "%s", why.text);
         if (!w->file)
             continue;
+        w->hours_only += w->file->raw_gone && w->file->has_hours;
         e = walk_file(w);
         catalog_give(c, w->file);
     }
@@ -258,7 +260,8 @@ static int lock(const char *samples, struct fault *f)
     return fd;
 }
 
-enum err sqlite_walk(const char *dir, const struct hash_key *key, walk_group group, void *ctx, struct fault *f)
+enum err sqlite_walk(const char *dir, const struct hash_key *key, walk_group group, void *ctx, uint64_t *hours_only,
+                     struct fault *f)
 {
     struct walk w = {.key = key, .group = group, .ctx = ctx, .f = f};
     struct buf samples = {0};
@@ -280,5 +283,6 @@ enum err sqlite_walk(const char *dir, const struct hash_key *key, walk_group gro
     if (fd >= 0)
         close(fd);
     buf_free(&samples);
+    *hours_only = w.hours_only;
     return f->err;
 }

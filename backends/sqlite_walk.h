@@ -13,8 +13,10 @@ typedef enum err (*walk_group)(void *ctx, struct group *g, uint64_t told, struct
 
 /*
  * dir: the data_dir of a gateway, which must not be running (it is locked for as long as this reads). Blocks. Days in
- * their order; ids come out as they are, so the key must be the one that the store was written with.
+ * their order; ids come out as they are, so the key must be the one that the store was written with. *hours_only: how
+ * many (class, day) there are of which retention.raw has left hours alone; those are not given.
  */
-enum err sqlite_walk(const char *dir, const struct hash_key *key, walk_group group, void *ctx, struct fault *f);
+enum err sqlite_walk(const char *dir, const struct hash_key *key, walk_group group, void *ctx, uint64_t *hours_only,
+                     struct fault *f);
 
 #endif

@@ -19,7 +19,7 @@ struct import {
     struct sample_store *store;
     bool put_done, closed;
     int32_t today, day;
-    uint64_t profiles, bad, expired;
+    uint64_t profiles, bad, expired, hours_only;
 };
 
 static void host_log(void *ctx, int level, const char *text)
@@ -147,6 +147,9 @@ static int report(const struct import *im, const struct fault *f)
         printf(", left out %llu whose time is over", (unsigned long long)im->expired);
     if (im->bad)
         printf(", %llu could not be stored", (unsigned long long)im->bad);
+    if (im->hours_only)
+        printf("; the hours of %llu days whose single profiles are gone (retention.raw) stay behind",
+               (unsigned long long)im->hours_only);
     printf("\n");
     if (f->err)
         fprintf(stderr, "not finished: %s\n", f->text);
@@ -161,7 +164,7 @@ int import_run(const struct conf *c, const char *dir)
     if (uv_loop_init(&im.loop) != 0)
         return 1;
     if (open_store(&im, c, &f)) {
-        (void)sqlite_walk(dir, &im.key, on_group, &im, &f);
+        (void)sqlite_walk(dir, &im.key, on_group, &im, &im.hours_only, &f);
         im.to->write->close(im.store, on_closed, &im);
         while (!im.closed)
             uv_run(&im.loop, UV_RUN_ONCE);

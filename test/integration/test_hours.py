@@ -2,6 +2,7 @@
 
 import glob
 import os
+import shutil
 import signal
 import sqlite3
 import time
@@ -271,6 +272,13 @@ def test_single_profiles_go_before_their_hours(make_gate):
         gate.process.send_signal(signal.SIGHUP)
         time.sleep(0.5)
     assert gate.count("flamegate_hours_compacted_total", outcome="failed") == 0
+    if not gate.samples:  # another store gets single profiles alone, and is told so
+        gate.stop()
+        other = make_gate(start=False)
+        os.makedirs(os.path.join(other.dir, "data"), exist_ok=True)
+        shutil.copy(os.path.join(gate.dir, "data", "hash.key"), os.path.join(other.dir, "data", "hash.key"))
+        done = other.run("import", os.path.join(gate.dir, "data"), timeout=60)
+        assert done.returncode == 0 and "the hours of 1 days" in done.stdout, done
 
 
 def test_retention_follows_a_reload(make_gate):
