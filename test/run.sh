@@ -43,7 +43,7 @@ count_of() { # WORD: the number before it in pytest's closing line
 run_pytest() { # NAME ARGUMENTS: adds what it counts
     log=$logs/$1.log
     shift
-    FLAMEGATE="$(pwd)/$build/flamegate" "${PYTHON:-/usr/bin/python3}" -m pytest -q -rs -p no:cacheprovider -n "${JOBS:-2}" --dist loadfile "$@" 2>&1 | tee "$log"
+    FLAMEGATE="$(pwd)/$build/flamegate" "${PYTHON:-/usr/bin/python3}" -m pytest -q -rs -p no:cacheprovider -n $((${JOBS:-2} * 2)) --dist loadfile "$@" 2>&1 | tee "$log"
     tail -n 1 "$log" | sed 's/^/ /' >"$logs/pytest.last"
     if grep -qE '[0-9]+ (passed|failed|skipped|error)' "$logs/pytest.last"; then
         failed=$((failed + $(count_of failed) + $(count_of error)))
