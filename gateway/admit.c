@@ -1,15 +1,28 @@
-/* Admission: queues by project, the list of those inside by age, and the invariant that keeps one maximum reachable. */
+/* Admission: parties with their queues, the list of those inside by age, and the invariant that keeps one maximum
+ * reachable. */
 #include "gateway/admit.h"
 
 #include <stdlib.h>
 
-enum { SMALL_FIRSTS = 4 }; /* a small upload: up to so many first grants */
+enum {
+    SMALL_FIRSTS = 4, /* a small upload: up to so many first grants */
+    SHARE = 3         /* one project alone gets three quarters, of two that want all each gets three sevenths */
+};
 
-/* Those of one project that wait. Kept only while somebody waits. */
-struct project {
-    struct str name; /* borrowed from the first waiter, moved on when it leaves */
-    struct ticket *head, *tail;
-    struct project *next; /* a ring order: the served project goes to the end */
+/* Tickets in the list of age, and what they hold together. */
+struct crew {
+    size_t n, bytes;
+};
+
+/* Those of one project. Kept while there are any. */
+struct party {
+    struct party *next;         /* all of them, in no order */
+    struct party *next_waiting; /* a ring order: the served one goes to the end */
+    struct ticket *head, *tail; /* waiting to get in */
+    size_t tickets, granted;    /* of all, and what they hold together */
+    struct crew inside;
+    size_t name_len;
+    char name[];
 };
 
 struct admit {
@@ -17,10 +30,9 @@ struct admit {
     uint64_t patience_ms;
     const struct admit_events *ev;
     size_t granted, waiting;
-    size_t n_inside;                  /* in the list of age */
-    size_t inside;                    /* what those hold together */
+    struct crew inside;
     struct ticket *oldest, *youngest; /* by age: everyone inside who may still grow, and sealed ones that must wait */
-    struct project *projects, **last;
+    struct party *parties, *waiters, **last;
     bool serving; /* guards against recursion: callbacks may leave or grow */
     bool again;
 };
@@ -34,8 +46,8 @@ static void inside_push(struct admit *a, struct ticket *t)
     else
         a->oldest = t;
     a->youngest = t;
-    a->n_inside++;
-    a->inside += t->granted;
+    a->inside.n++;
+    t->party->inside.n++;
 }
 
 static void inside_drop(struct admit *a, struct ticket *t)
@@ -49,81 +61,137 @@ static void inside_drop(struct admit *a, struct ticket *t)
     else
         a->youngest = t->prev;
     t->prev = t->next = NULL;
-    a->n_inside--;
-    a->inside -= t->granted;
+    a->inside.n--;
+    a->inside.bytes -= t->granted;
+    t->party->inside.n--;
+    t->party->inside.bytes -= t->granted;
 }
 
-/* Whether t may hold `total` so that the oldest can still reach the maximum. */
-static bool fits(const struct admit *a, const struct ticket *t, size_t total)
+/* What nobody holds if t holds `total`, beside what is set aside for the oldest; below 0: it does not fit. */
+static int64_t rest(const struct admit *a, const struct ticket *t, size_t total)
 {
     const struct ticket *oldest = a->oldest ? a->oldest : t;
     size_t sum = a->granted - t->granted + total;
     size_t aside = a->max - (oldest == t ? total : oldest->granted);
 
-    return sum + aside <= a->capacity;
+    return (int64_t)a->capacity - (int64_t)(sum + aside);
 }
 
-/* Whether t may grow to `total`: the oldest whenever it fits; the others only while newcomers keep their half of the
- * rest, of which small ones may use half again, so that large ones that wait do not keep them waiting too. */
+/* What p holds beside the oldest, whose memory is set aside. */
+static size_t party_holds(const struct admit *a, const struct party *p)
+{
+    return p->granted - (a->oldest && a->oldest->party == p ? a->oldest->granted : 0);
+}
+
+/* A newcomer that is not alone keeps off what others may need: its project holds at most SHARE times what is free. */
+static bool may_enter(const struct admit *a, const struct ticket *t)
+{
+    size_t holds = party_holds(a, t->party);
+
+    return rest(a, t, a->first) >= 0 && (holds == 0 || holds < SHARE * (size_t)rest(a, t, 0));
+}
+
+/* What these hold above their first bytes, the oldest and t left out. */
+static int64_t growth(const struct admit *a, struct crew c, const struct ticket *t, bool with_oldest)
+{
+    size_t out = 1 + with_oldest, bytes = t->granted + (with_oldest ? a->oldest->granted : 0);
+
+    return (int64_t)(c.bytes - bytes) - (int64_t)((c.n - out) * a->first);
+}
+
+/* Whether the growers' part of the rest has room for `more` of t: half of it, the other half is for newcomers; small
+ * ones may use half of that again, so that large ones that wait do not keep them waiting too. A project keeps to its
+ * share of it, and a little it always gets, whatever the others have. */
+static bool growers_have_room(const struct admit *a, const struct ticket *t, int64_t more, bool small)
+{
+    int64_t half = (int64_t)(a->capacity - a->max) / 2, room = small ? half + half / 2 : half;
+    int64_t theirs = growth(a, t->party->inside, t, a->oldest->party == t->party);
+
+    if (theirs + more <= half / (SHARE + 1))
+        return true;
+    room -= growth(a, a->inside, t, true) + more;
+    return room >= 0 && (theirs <= 0 || theirs + more <= SHARE * room);
+}
+
+/* Whether t may grow to `total`: the oldest whenever it fits; the others only while their project keeps to its share.
+ */
 static bool may_grow(const struct admit *a, const struct ticket *t, size_t total)
 {
-    if (!fits(a, t, total))
-        return false;
-    if (t == a->oldest)
-        return true;
-    size_t others = a->inside - a->oldest->granted - t->granted + total, firsts = (a->n_inside - 1) * a->first;
-    size_t room = (a->capacity - a->max) / 2;
-    return others <= firsts + (total <= SMALL_FIRSTS * a->first ? room + room / 2 : room);
+    int64_t left = rest(a, t, total);
+
+    if (left < 0 || t == a->oldest)
+        return left >= 0;
+    int64_t holds = (int64_t)(party_holds(a, t->party) - t->granted);
+    return growers_have_room(a, t, (int64_t)total - (int64_t)a->first, total <= SMALL_FIRSTS * a->first) &&
+           (holds == 0 || holds + (int64_t)total <= SHARE * left);
 }
 
 /* t is in the list of age. */
 static void give(struct admit *a, struct ticket *t, size_t total)
 {
-    a->inside += total - t->granted;
+    a->inside.bytes += total - t->granted;
+    t->party->inside.bytes += total - t->granted;
     a->granted += total - t->granted;
+    t->party->granted += total - t->granted;
     t->granted = total;
     t->wants = 0;
     t->state = TICKET_IN;
 }
 
-static struct project *project_find(struct admit *a, struct str name)
+/* The party of this name, made where there is none. NULL: no memory. */
+static struct party *party_of(struct admit *a, struct str name)
 {
-    for (struct project *p = a->projects; p; p = p->next)
-        if (str_eq(p->name, name))
-            return p;
-    return NULL;
-}
+    struct party *p = a->parties;
 
-static struct project *project_add(struct admit *a, struct str name)
-{
-    struct project *p = calloc(1, sizeof *p);
-
-    if (!p)
-        return NULL;
-    p->name = name;
-    *a->last = p;
-    a->last = &p->next;
+    while (p && !str_eq((struct str){p->name, p->name_len}, name))
+        p = p->next;
+    if (p || !(p = calloc(1, sizeof *p + name.len)))
+        return p;
+    memcpy(p->name, name.p, name.len);
+    p->name_len = name.len;
+    p->next = a->parties;
+    a->parties = p;
     return p;
 }
 
-static void project_unlink(struct admit *a, struct project *p)
+/* t is nobody's from now on. */
+static void party_leave(struct admit *a, struct ticket *t)
 {
-    struct project **at = &a->projects;
+    struct party *p = t->party, **at = &a->parties;
 
+    t->party = NULL;
+    p->granted -= t->granted;
+    if (--p->tickets)
+        return;
     while (*at != p)
         at = &(*at)->next;
     *at = p->next;
-    if (!p->next)
-        a->last = at;
-    p->next = NULL;
+    free(p);
 }
 
-/* Takes t out of its project's queue; an empty queue is forgotten. */
+static void waiters_push(struct admit *a, struct party *p)
+{
+    p->next_waiting = NULL;
+    *a->last = p;
+    a->last = &p->next_waiting;
+}
+
+static void waiters_drop(struct admit *a, struct party *p)
+{
+    struct party **at = &a->waiters;
+
+    while (*at != p)
+        at = &(*at)->next_waiting;
+    *at = p->next_waiting;
+    if (!p->next_waiting)
+        a->last = at;
+}
+
+/* Takes t out of its party's queue. */
 static void waiter_drop(struct admit *a, struct ticket *t)
 {
-    struct project *p = project_find(a, t->project);
+    struct party *p = t->party;
 
-    ASSERT(p != NULL);
     if (t->prev)
         t->prev->next = t->next;
     else
@@ -134,20 +202,23 @@ static void waiter_drop(struct admit *a, struct ticket *t)
         p->tail = t->prev;
     t->prev = t->next = NULL;
     a->waiting--;
-    if (p->head) {
-        p->name = p->head->project;
-        return;
-    }
-    project_unlink(a, p);
-    free(p);
+    if (!p->head)
+        waiters_drop(a, p);
 }
 
 static struct ticket *next_grower(const struct admit *a)
 {
-    for (struct ticket *t = a->oldest; t; t = t->next)
-        if (t->state == TICKET_GROWING && may_grow(a, t, t->wants))
+    struct ticket *best = NULL;
+
+    for (struct ticket *t = a->oldest; t; t = t->next) {
+        if (t->state != TICKET_GROWING || !may_grow(a, t, t->wants))
+            continue;
+        if (t == a->oldest)
             return t;
-    return NULL;
+        if (!best || party_holds(a, t->party) < party_holds(a, best->party))
+            best = t;
+    }
+    return best;
 }
 
 /* A sealed oldest makes way once the next one could reach the maximum beside what it holds. */
@@ -172,15 +243,14 @@ static bool serve_one(struct admit *a)
         a->ev->granted(t);
         return true;
     }
-    struct project *p = a->projects;
-    if (!p || !fits(a, p->head, a->first))
+    struct party *p = a->waiters;
+    while (p && !may_enter(a, p->head))
+        p = p->next_waiting;
+    if (!p)
         return false;
     t = p->head;
-    if (p->next) {
-        project_unlink(a, p);
-        *a->last = p;
-        a->last = &p->next;
-    }
+    waiters_drop(a, p);
+    waiters_push(a, p);
     waiter_drop(a, t);
     inside_push(a, t);
     give(a, t, a->first);
@@ -214,7 +284,7 @@ struct admit *admit_new(size_t capacity, size_t first, size_t max, uint64_t pati
     a->max = max;
     a->patience_ms = patience_ms;
     a->ev = ev;
-    a->last = &a->projects;
+    a->last = &a->waiters;
     return a;
 }
 
@@ -222,22 +292,25 @@ void admit_free(struct admit *a)
 {
     if (!a)
         return;
-    ASSERT(a->granted == 0 && a->waiting == 0);
+    ASSERT(a->granted == 0 && a->waiting == 0 && !a->parties);
     free(a);
 }
 
 enum admit_answer admit_arrive(struct admit *a, struct ticket *t, struct str project, uint64_t now_ms)
 {
     ASSERT(t->state == TICKET_NONE);
-    *t = (struct ticket){.project = project, .deadline_ms = now_ms + a->patience_ms};
-    if (!a->projects && fits(a, t, a->first)) {
+    *t = (struct ticket){.party = party_of(a, project), .deadline_ms = now_ms + a->patience_ms};
+    struct party *p = t->party;
+    if (!p)
+        return ADMIT_NO;
+    p->tickets++;
+    if (!p->head && may_enter(a, t)) { /* so all others wait for their own share */
         inside_push(a, t);
         give(a, t, a->first);
         return ADMIT_YES;
     }
-    struct project *p = project_find(a, project);
-    if (!p && !(p = project_add(a, project)))
-        return ADMIT_NO;
+    if (!p->head)
+        waiters_push(a, p);
     t->state = TICKET_WAITING;
     t->prev = p->tail;
     if (p->tail)
@@ -270,7 +343,9 @@ void admit_seal(struct admit *a, struct ticket *t, size_t total)
     ASSERT(t->state == TICKET_IN);
     if (total < t->granted) {
         a->granted -= t->granted - total;
-        a->inside -= t->granted - total;
+        a->inside.bytes -= t->granted - total;
+        t->party->inside.bytes -= t->granted - total;
+        t->party->granted -= t->granted - total;
         t->granted = total;
     }
     t->state = TICKET_SEALED;
@@ -291,8 +366,9 @@ void admit_leave(struct admit *a, struct ticket *t)
         if (t->state != TICKET_ASIDE)
             inside_drop(a, t);
         a->granted -= t->granted;
-        t->granted = 0;
     }
+    party_leave(a, t);
+    t->granted = 0;
     t->state = TICKET_NONE;
     serve(a);
 }
@@ -301,7 +377,7 @@ void admit_leave(struct admit *a, struct ticket *t)
 static struct ticket *overdue(struct admit *a, uint64_t now_ms, uint64_t *next)
 {
     *next = 0;
-    for (struct project *p = a->projects; p; p = p->next) {
+    for (struct party *p = a->waiters; p; p = p->next_waiting) {
         if (p->head->deadline_ms <= now_ms)
             return p->head;
         if (*next == 0 || p->head->deadline_ms < *next)
@@ -317,6 +393,7 @@ uint64_t admit_tick(struct admit *a, uint64_t now_ms)
 
     while ((t = overdue(a, now_ms, &next))) {
         waiter_drop(a, t);
+        party_leave(a, t);
         t->state = TICKET_NONE;
         a->ev->timed_out(t);
     }

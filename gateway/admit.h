@@ -3,7 +3,9 @@
  * through two callbacks; no I/O. Rules (design.md 3):
  *
  *  - a request is let in with `first` bytes, FIFO inside its project and by turns between projects;
- *  - it grows in steps; when a step does not fit, it pauses; paused growers are served oldest first;
+ *  - a project holds at most three times what is free then (the oldest aside), so one alone never holds all;
+ *  - it grows in steps; when a step does not fit, it pauses; of those paused the oldest of all comes first, then those
+ * of the project that holds least, oldest first;
  *  - always: granted + (max - the oldest's grant) <= capacity. So the oldest can grow to `max` without asking anybody,
  * finishes, gives back, and the next one is the oldest: somebody always finishes;
  *  - who has not been let in by its deadline is timed out; who goes away unlinks itself.
@@ -22,10 +24,11 @@ enum ticket_state {
     TICKET_ASIDE,   /* the same, no longer in it */
 };
 
-/* Embedded in a request, zeroed at first. The project's bytes outlive the ticket. */
+struct party;
+/* Embedded in a request, zeroed at first. */
 struct ticket {
     enum ticket_state state;
-    struct str project;
+    struct party *party; /* those of its project; NULL: not known here */
     size_t granted, wants;
     uint64_t deadline_ms;
     struct ticket *prev, *next; /* in its project's queue while waiting, else in order of age */
@@ -43,7 +46,7 @@ struct admit *admit_new(size_t capacity, size_t first, size_t max, uint64_t pati
 void admit_free(struct admit *a);
 
 enum admit_answer { ADMIT_YES, ADMIT_WAIT, ADMIT_NO };
-/* A new request. YES: in at once. WAIT: granted or timed_out follows. NO: no memory for the project's queue. */
+/* A new request. YES: in at once. WAIT: granted or timed_out follows. NO: no memory for the project. */
 enum admit_answer admit_arrive(struct admit *a, struct ticket *t, struct str project, uint64_t now_ms) MUST_CHECK;
 /* It needs `total` bytes in all. YES: has them. WAIT: granted follows. NO: more than max, it can never have them. */
 enum admit_answer admit_grow(struct admit *a, struct ticket *t, size_t total) MUST_CHECK;

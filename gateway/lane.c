@@ -20,7 +20,8 @@ struct lane {
     uv_thread_t threads[THREADS_MAX];
     unsigned n_threads;
     size_t waiting, capacity;
-    struct queue todo, finished;
+    struct queue todo, finished; /* todo: by turns */
+    uint64_t turn, last_turn;    /* of the job that was taken last, of the last one there */
     bool stopping;
     char name[16];
 };
@@ -62,6 +63,7 @@ static void lane_main(void *arg)
             uv_cond_wait(&l->wake, &l->lock);
             continue;
         }
+        l->turn = j->turn;
         l->waiting--;
         uv_mutex_unlock(&l->lock);
         j->work(j);
@@ -130,12 +132,35 @@ struct lane *lane_new(uv_loop_t *loop, const char *name, unsigned threads, size_
     return l;
 }
 
+/* Into the first turn still to come in which its party has no job yet; behind all, where it has no party. */
+static void todo_add(struct lane *l, struct job *j)
+{
+    struct job **at = &l->todo.head;
+
+    j->turn = l->turn + 1;
+    if (!j->party) {
+        j->turn = l->last_turn > j->turn ? l->last_turn : j->turn;
+        at = l->todo.tail;
+    }
+    for (const struct job *k = *at; k; k = k->next)
+        if (k->party == j->party)
+            j->turn = k->turn + 1;
+    while (*at && (*at)->turn <= j->turn)
+        at = &(*at)->next;
+    j->next = *at;
+    *at = j;
+    if (j->next)
+        return;
+    l->todo.tail = &j->next;
+    l->last_turn = j->turn;
+}
+
 bool lane_submit(struct lane *l, struct job *j)
 {
     uv_mutex_lock(&l->lock);
     bool room = l->waiting < l->capacity && !l->stopping;
     if (room) {
-        queue_push(&l->todo, j);
+        todo_add(l, j);
         l->waiting++;
         uv_cond_signal(&l->wake);
     }

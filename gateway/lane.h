@@ -1,6 +1,7 @@
 /*
- * Lanes: named threads with a bounded queue beside the loop. Jobs run in order of submission; `done` runs on the loop.
- * A lane of its own per kind of work, because on a shared pool one query would delay every upload (design.md 2).
+ * Lanes: named threads with a bounded queue beside the loop. Jobs run in order of submission, but parties (projects)
+ * take turns; `done` runs on the loop. A lane of its own per kind of work, because on a shared pool one query would
+ * delay every upload (design.md 2).
  */
 #ifndef GATEWAY_LANE_H
 #define GATEWAY_LANE_H
@@ -13,6 +14,8 @@
 struct job {
     void (*work)(struct job *j); /* on a thread of the lane */
     void (*done)(struct job *j); /* on the loop, once */
+    uint64_t party;              /* whose it is; 0: nobody's, behind all that are there */
+    uint64_t turn;               /* the lane's own, as is the next one */
     struct job *next;
 };
 

@@ -148,7 +148,8 @@ static enum pump end(struct request *r, uint32_t *budget)
         .deadline_ns = (int64_t)(uv_hrtime() + app->conf->query_ms * 1000000),
         .cancel = &q->cancel,
     };
-    q->job = (struct job){.work = work, .done = done};
+    q->job = (struct job){
+        .work = work, .done = done, .party = hash64(&app->hash_key, q->query.project.p, q->query.project.len)};
     q->running = lane_submit(app->query_lane, &q->job);
     if (q->running)
         return PUMP_WAIT;

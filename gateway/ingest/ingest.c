@@ -242,7 +242,9 @@ static void finish_done(struct job *j)
 
 static enum pump finish(struct ingest *in)
 {
-    in->job = (struct job){.work = finish_work, .done = finish_done};
+    struct str project = in->spec.upload.project;
+    in->job = (struct job){
+        .work = finish_work, .done = finish_done, .party = hash64(&in->r->app->hash_key, project.p, project.len)};
     if (upload_finish_ns(in->upload) <= ON_LOOP_NS) {
         finish_work(&in->job);
         return finished(in);

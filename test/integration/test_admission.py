@@ -79,6 +79,21 @@ def test_waiting_ones_that_leave_make_no_trouble(full):
     gate.until(lambda: gate.metrics()["flamegate_admission_waiting"], 0)
 
 
+def test_other_projects_get_in(full):
+    """One project's stalled crowd, of which new ones are refused, is not in another's way."""
+    gate, _ = full
+    other = gate.create("server", "other", "--project", "other")
+    gate.until(lambda: gate.ingest(SMALL, format="folded", key=other).status != 401, True)
+    larger = b"".join(b"main;f%d 1\n" % i for i in range(4_000))
+    waits, ended = [], collections.Counter()
+    for i in range(30):
+        start = time.monotonic()
+        ended[gate.ingest(larger if i % 10 == 0 else SMALL, format="folded", key=other).status] += 1
+        waits.append(time.monotonic() - start)
+    assert ended == {200: 30} and (SANITIZED or max(waits) < 0.4), (ended, waits)
+    assert gate.ingest(SMALL, format="folded").status == 503
+
+
 def test_projects_take_turns(make_gate):
     """One project's crowd does not starve another's single upload."""
     gate = make_gate(CONF.replace("500ms", "5s"))

@@ -1,4 +1,5 @@
-/* Lanes: every job works once on a thread of the lane and is done once on the loop, in order where there is one thread.
+/* Lanes: every job works once on a thread of the lane and is done once on the loop, in order where there is one thread
+ * and one party.
  */
 #include "gateway/lane.h"
 
@@ -105,9 +106,50 @@ static void test_bound(void **state)
     uv_sem_destroy(&gate);
 }
 
+static uv_sem_t begun;
+
+static void begin_and_wait(struct job *j)
+{
+    uv_sem_post(&begun);
+    wait_at_gate(j);
+}
+
+/* Four more of one party, then two of another, one of nobody, one of the first: the second's are not behind its four.
+ */
+static void test_parties_take_turns(void **state)
+{
+    static const uint64_t parties[] = {1, 1, 1, 1, 2, 2, 0, 1};
+    static const unsigned places[] = {0, 1, 3, 5, 2, 4, 6, 7};
+    uv_loop_t loop;
+
+    (void)state;
+    prepare(work);
+    jobs[0].job.work = begin_and_wait;
+    uv_sem_init(&gate, 0);
+    uv_sem_init(&begun, 0);
+    assert_int_equal(uv_loop_init(&loop), 0);
+    struct lane *l = lane_new(&loop, "test", 1, JOBS);
+    assert_non_null(l);
+    for (size_t i = 0; i < COUNTOF(parties); i++) {
+        jobs[i].job.party = parties[i];
+        assert_true(lane_submit(l, &jobs[i].job));
+        if (i == 0)
+            uv_sem_wait(&begun);
+    }
+    uv_sem_post(&gate);
+    lane_close(l);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    for (size_t i = 0; i < COUNTOF(places); i++)
+        assert_int_equal(jobs[i].place, places[i]);
+    uv_sem_destroy(&gate);
+    uv_sem_destroy(&begun);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_once), cmocka_unit_test(test_bound)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_once), cmocka_unit_test(test_bound),
+                                       cmocka_unit_test(test_parties_take_turns)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
