@@ -42,6 +42,7 @@ __attribute__((noreturn, cold)) void assert_failed(const char *cond, const char 
 struct fault {
     enum err err;
     char text[248];
+    uint32_t retry_s; /* of E_RATE_LIMITED: when to come again */
 };
 /* Keeps the first fault only. Returns f->err, so that `return fault_set(...)` reads well. fmt NULL: the error's own
  * text. */

@@ -2,6 +2,7 @@
 #include "gateway/reply.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "gateway/json.h"
@@ -51,8 +52,14 @@ void reply_header(struct reply *r, const char *name, const char *value)
     buf_printf(&r->headers, "%s: %s\r\n", name, value);
 }
 
-static void companions(struct reply *r, enum err e)
+static void companions(struct reply *r, const struct fault *f)
 {
+    enum err e = f->err;
+    char seconds[16];
+
+    snprintf(seconds, sizeof seconds, "%u", f->retry_s ? (unsigned)f->retry_s : 1);
+    if (r->status == 429)
+        reply_header(r, "Retry-After", seconds);
     if (r->status == 503)
         reply_header(r, "Retry-After", e == E_DRAINING ? "1" : "5");
     if (r->status == 401)
@@ -70,7 +77,7 @@ void reply_fault(struct reply *r, const struct fault *f)
 
     r->status = err_status(f->err);
     r->content_type = "application/json";
-    companions(r, f->err);
+    companions(r, f);
     json_open(&j, '{');
     json_key(&j, "code");
     json_str(&j, str_of(err_code(f->err)));

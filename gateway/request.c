@@ -61,11 +61,6 @@ void request_refusal(struct request *r, struct reply *out)
         add_invalid(out);
     if (r->fault.err == E_BAD_METHOD)
         reply_header(out, "Allow", r->routed.allow);
-    if (out->status == 429) {
-        char seconds[16];
-        snprintf(seconds, sizeof seconds, "%u", r->retry_s ? r->retry_s : 1);
-        reply_header(out, "Retry-After", seconds);
-    }
     out->head_only = str_eq(r->head->method, STR("HEAD"));
 }
 

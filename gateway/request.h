@@ -45,7 +45,6 @@ struct request {
     bool slow_matters;         /* holds more memory than a start: must not dawdle */
     struct limits limits;      /* of the project; copied: a reload may come */
     struct conf_bounds bounds; /* the same, and rates, services, series */
-    uint32_t retry_s;          /* 429: when there is room again */
     uint64_t start_ns;         /* monotonic, of the head */
     int64_t arrival_ns;        /* wall clock */
     uint64_t patience_ms;      /* how long the client waits for its answer */

@@ -339,7 +339,7 @@ static enum pump begin(struct request *r)
         return PUMP_MORE;
     }
     if (throttle_enter(r->app->throttle, str_of(r->access.project), &r->bounds, r->head->length, (int64_t)uv_hrtime(),
-                       &r->retry_s, &f) != E_OK) {
+                       &f) != E_OK) {
         request_refuse_with(r, &f);
         return PUMP_MORE;
     }

@@ -86,19 +86,18 @@ static void fill(struct bucket *k, double rate, double burst, int64_t now_ns)
     k->at_ns = now_ns;
 }
 
-static enum err wait_for(const struct conf_bounds *b, int which, double tokens, double wanted, uint32_t *retry_s,
-                         struct fault *f)
+static enum err wait_for(const struct conf_bounds *b, int which, double tokens, double wanted, struct fault *f)
 {
     double rate = rate_of(b, which), seconds = (wanted - tokens) / rate;
 
-    *retry_s = seconds < 1 ? 1 : seconds > 3600 ? 3600 : (uint32_t)seconds + 1;
+    f->retry_s = seconds < 1 ? 1 : seconds > 3600 ? 3600 : (uint32_t)seconds + 1;
     return fault_set(f, E_RATE_LIMITED,
                      "%s = %.0f a second (%.0f at once) is used up: %.0f wanted, %.0f left; again in %" PRIu32 " s",
-                     names[which], rate, burst_of(b, which), wanted, tokens > 0 ? tokens : 0, *retry_s);
+                     names[which], rate, burst_of(b, which), wanted, tokens > 0 ? tokens : 0, f->retry_s);
 }
 
 enum err throttle_enter(struct throttle *t, struct str project, const struct conf_bounds *b, uint64_t bytes,
-                        int64_t now_ns, uint32_t *retry_s, struct fault *f)
+                        int64_t now_ns, struct fault *f)
 {
     const double wanted[BUCKETS] = {1, bytes ? (double)bytes : 1, 1};
     struct customer *c;
@@ -111,7 +110,7 @@ enum err throttle_enter(struct throttle *t, struct str project, const struct con
             continue;
         fill(&c->buckets[i], rate_of(b, i), burst_of(b, i), now_ns);
         if (c->buckets[i].tokens < wanted[i])
-            return wait_for(b, i, c->buckets[i].tokens, wanted[i], retry_s, f);
+            return wait_for(b, i, c->buckets[i].tokens, wanted[i], f);
     }
     if (c && b->rates.requests)
         c->buckets[REQUESTS].tokens -= 1;

@@ -15,10 +15,10 @@ struct throttle;
 struct throttle *throttle_new(void) MUST_CHECK; /* NULL: no memory */
 void throttle_free(struct throttle *t);         /* NULL is fine */
 
-/* One upload of so many bytes (0: not known yet), before its body. E_RATE_LIMITED: f names the rate, *retry_s is when
- * there is enough. now_ns: monotonic. */
+/* One upload of so many bytes (0: not known yet), before its body. E_RATE_LIMITED: f names the rate, and when there is
+ * enough. now_ns: monotonic. */
 enum err throttle_enter(struct throttle *t, struct str project, const struct conf_bounds *b, uint64_t bytes,
-                        int64_t now_ns, uint32_t *retry_s, struct fault *f) MUST_CHECK;
+                        int64_t now_ns, struct fault *f) MUST_CHECK;
 /* Bytes that throttle_enter was not told of. */
 void throttle_bytes(struct throttle *t, struct str project, const struct conf_bounds *b, uint64_t bytes,
                     int64_t now_ns);

@@ -16,21 +16,18 @@ static struct conf_bounds bounds(uint32_t requests, uint64_t bytes, uint32_t sta
         .rates = {.requests = requests, .bytes = bytes, .new_stacks = stacks, .burst_ms = 2000}};
 }
 
-static uint32_t retry_s;
-
 /* 0, or when to come again. */
 static uint32_t enter(struct throttle *t, const char *project, const struct conf_bounds *b, uint64_t bytes, int64_t at,
                       const char *name)
 {
     struct fault f = {0};
 
-    retry_s = 0;
-    if (throttle_enter(t, str_of(project), b, bytes, START + at, &retry_s, &f) == E_OK)
+    if (throttle_enter(t, str_of(project), b, bytes, START + at, &f) == E_OK)
         return 0;
     assert_int_equal(f.err, E_RATE_LIMITED);
     assert_non_null(strstr(f.text, name));
-    assert_true(retry_s > 0);
-    return retry_s;
+    assert_true(f.retry_s > 0);
+    return f.retry_s;
 }
 
 static void test_requests(void **state)
