@@ -28,6 +28,7 @@ struct hour_runner {
     uv_thread_t thread;
     uv_mutex_t lock; /* of stats, stop and the waiting */
     uv_cond_t wake;
+    bool asked; /* to look again, maybe while it looks */
     bool stop;
     atomic_bool cancel;
     _Atomic uint32_t raw_days;
@@ -246,7 +247,7 @@ static bool rest(struct hour_runner *r, uint64_t ns)
     bool stop;
 
     uv_mutex_lock(&r->lock);
-    if (!r->stop)
+    if (!r->stop && !r->asked)
         uv_cond_timedwait(&r->wake, &r->lock, ns);
     stop = r->stop;
     uv_mutex_unlock(&r->lock);
@@ -275,6 +276,9 @@ static void run(void *arg)
 
     (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
     do {
+        uv_mutex_lock(&r->lock);
+        r->asked = false;
+        uv_mutex_unlock(&r->lock);
         r->pass++;
         clear_off(r);
         compact_due(r);
@@ -334,6 +338,7 @@ void hour_runner_raw_days(struct hour_runner *r, uint32_t days)
 {
     atomic_store(&r->raw_days, days);
     uv_mutex_lock(&r->lock);
+    r->asked = true;
     uv_cond_signal(&r->wake);
     uv_mutex_unlock(&r->lock);
 }
