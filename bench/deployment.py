@@ -78,7 +78,7 @@ class Redis:
 
 
 class Gate:
-    def __init__(self, name, samples, shares):
+    def __init__(self, name, samples, shares, memory="256MiB"):
         folder = os.path.join(OUT, "data-" + name)
         subprocess.run(["rm", "-rf", folder])
         os.makedirs(folder)
@@ -87,7 +87,7 @@ class Gate:
             f.write("a made-up key of the bench, equal on all replicas\n")
         with open(self.conf, "w") as f:
             f.write("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\ndata_dir: %s\nkeys_file: %s/keys.yaml\nhash_key_file: %s/hash.key\nsamples: \"%s\"\nshares: \"%s\"\n"
-                    "accept_window: { past: 25h }\nanonymous: { project: bench, may: [send, read] }\nlog: { level: warn }\n" % (folder, folder, folder, samples, shares))
+                    "accept_window: { past: 25h }\nanonymous: { project: bench, may: [send, read] }\nlog: { level: warn }\nmemory: %s\n" % (folder, folder, folder, samples, shares, memory))
         self.start()
 
     def start(self):
@@ -171,6 +171,11 @@ def end_to_end(pg, redis, main):
         line("    Redis' CPU ms per upload", (tree_cpu(redis.process.pid) - redis_before) / n * 1e3, "%.3f", 0.05)
     line("    disk, rows and records, bytes per sample", disk["profile"] / n / MIX_SAMPLES, "%.1f", 11.5)
     line("    disk, with symbols, bytes per sample", (disk["profile"] + disk.get("symbols", 0)) / n / MIX_SAMPLES, "%.1f", 15)
+    gate.stop()
+    gate = Gate("mix", pg.create(), redis.address() if redis else "null:", "1GiB")
+    gate.load("-k", "ingest", "-b", ",".join(MIX), "-c", 16, "-d", 1, "-a", "warm")
+    line("    with memory: 1GiB, in which more of the large ones fit at a time: uploads/s",
+         gate.load("-k", "ingest", "-b", ",".join(MIX), "-c", 64, "-d", SECONDS, "-a", "mix", "-S", 42)["rps"], "%.0f")
     gate.stop()
     return spent / n / MIX_SAMPLES, disk["profile"] / n / MIX_SAMPLES
 

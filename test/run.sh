@@ -40,10 +40,10 @@ done
 count_of() { # WORD: the number before it in pytest's closing line
     sed -n "s/.*[^0-9]\([0-9][0-9]*\) $1.*/\1/p" "$logs/pytest.last" | grep . || echo 0
 }
-run_pytest() { # NAME ARGUMENTS: adds what it counts
-    log=$logs/$1.log
-    shift
-    FLAMEGATE="$(pwd)/$build/flamegate" "${PYTHON:-/usr/bin/python3}" -m pytest -q -rs -p no:cacheprovider -n $((${JOBS:-2} * 2)) --dist loadfile "$@" 2>&1 | tee "$log"
+run_pytest() { # NAME WORKERS ARGUMENTS: adds what it counts
+    log=$logs/$1.log workers=$2
+    shift 2
+    FLAMEGATE="$(pwd)/$build/flamegate" "${PYTHON:-/usr/bin/python3}" -m pytest -q -rs -p no:cacheprovider -n "$workers" --dist loadfile "$@" 2>&1 | tee "$log"
     tail -n 1 "$log" | sed 's/^/ /' >"$logs/pytest.last"
     if grep -qE '[0-9]+ (passed|failed|skipped|error)' "$logs/pytest.last"; then
         failed=$((failed + $(count_of failed) + $(count_of error)))
@@ -54,10 +54,12 @@ run_pytest() { # NAME ARGUMENTS: adds what it counts
 }
 over_postgres='query shares retry corpus push folded time pprof_oracle crash hours'
 if [ -n "$(find test/integration test/live -name 'test_*.py' 2>/dev/null | head -n 1)" ]; then
-    run_pytest pytest test
+    # What wants the whole machine for itself comes first, alone; most of the others wait.
+    run_pytest pytest-large 1 test/integration/test_large.py
+    run_pytest pytest $((${JOBS:-2} * 2)) test --ignore test/integration/test_large.py
     echo "over PostgreSQL and Redis: $over_postgres"
     # shellcheck disable=SC2046 # words are meant
-    FLAMEGATE_SAMPLES=postgres FLAMEGATE_SHARES=redis run_pytest pytest-postgres $(printf 'test/integration/test_%s.py ' $over_postgres)
+    FLAMEGATE_SAMPLES=postgres FLAMEGATE_SHARES=redis run_pytest pytest-postgres $((${JOBS:-2} * 2)) $(printf 'test/integration/test_%s.py ' $over_postgres)
 fi
 [ $((passed + failed)) -gt 0 ] || failed=1
 printf '%d passed, %d failed' "$passed" "$failed"
