@@ -25,6 +25,7 @@
     X(TOO_MANY_SAMPLE_LABELS, 400, "invalid_argument", "sample_labels_limit", "too many labels on a sample")           \
     X(TOO_MANY_PROFILES, 400, "invalid_argument", "profiles_limit", "too many profiles in one request")                \
     X(TOO_MANY_PARTS, 400, "invalid_argument", "parts_limit", "too many parts in a multipart body")                    \
+    X(TOO_MANY_STRINGS, 400, "invalid_argument", "strings_limit", "too many strings")                                  \
     X(TOO_MANY_SERVICES, 400, "invalid_argument", "services_limit", "too many services in this project")               \
     X(TOO_MANY_SERIES, 400, "invalid_argument", "series_limit", "too many series in this project")                     \
     X(LENGTH_REQUIRED, 411, "invalid_argument", "bad_framing", "Content-Length required")                              \

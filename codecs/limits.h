@@ -12,6 +12,7 @@ struct limits {
     size_t field;           /* bytes of one protobuf field that is not descended into (a string, a sample) */
     uint32_t profiles;      /* profiles in one request */
     uint32_t samples;       /* of one profile */
+    uint32_t strings;       /* in the table of one profile; 0: as many */
     uint32_t depth;         /* frames of a stack; deeper ones keep the leaf side below one frame "[truncated]" */
     uint32_t labels;        /* of a series */
     uint32_t sample_labels; /* of one sample */

@@ -232,6 +232,11 @@ static enum step add_string(struct pprof *d, struct str s)
 {
     if (d->strings.n == 0 && s.len)
         return pprof_malformed(d, "string_table[0] is not the empty string");
+    if (d->in->limits->strings && d->strings.n >= d->in->limits->strings) {
+        (void)fault_set(d->fault, E_TOO_MANY_STRINGS, "profile has more strings than limits.strings (%u): %u seen",
+                        d->in->limits->strings, d->strings.n + 1);
+        return STEP_FAIL;
+    }
     if (!utf8_valid(s))
         return bad_utf8(d, s);
     if (!VEC_ROOM(d->in->arena, &d->strings, 1))

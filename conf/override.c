@@ -6,9 +6,9 @@
 
 /* What can differ by project: nothing that memory, or a whole process, is sized by. */
 static const char *const allowed[] = {
-    "limits.profiles",   "limits.samples",     "limits.depth",     "limits.labels",   "limits.sample_labels",
-    "limits.label_name", "limits.label_value", "limits.parts",     "limits.services", "limits.series",
-    "rates.requests",    "rates.bytes",        "rates.new_stacks", "rates.burst",
+    "limits.profiles",      "limits.samples",    "limits.strings",     "limits.depth",     "limits.labels",
+    "limits.sample_labels", "limits.label_name", "limits.label_value", "limits.parts",     "limits.services",
+    "limits.series",        "rates.requests",    "rates.bytes",        "rates.new_stacks", "rates.burst",
 };
 
 static const struct option *find_allowed(struct str section, struct str key)

@@ -462,3 +462,11 @@ class TestTold:
         gate = make_gate("limits: { depth: 10 }\n")
         assert gate.ingest(b"%s 1\n%s 2\nmain 3\n" % (b";".join([b"a"] * 20), b";".join([b"b"] * 11)), format="folded").status == 200
         assert gate.count("flamegate_truncated_stacks_total") == 2
+
+
+def test_strings(make_gate):
+    gate = make_gate("limits: { strings: 100 }\n")
+    profile = lambda n: Pprof(types=(("cpu", "nanoseconds"),)).add(["f%d" % i for i in range(n)], 1).gz()
+    assert gate.ingest(profile(90)).status == 200
+    refused(gate.ingest(profile(120)), 400, "limits.strings (100)", "101 seen")
+    assert gate.count("flamegate_requests_refused_total", reason="strings_limit") + gate.count("flamegate_profiles_refused_total", reason="strings_limit") == 1
