@@ -154,7 +154,7 @@ def test_same_answers_before_and_after(make_gate):
 
 # Questions of whole hours that need no single profile.
 def of_hours(answers, window):
-    raw = ("profiles", "labels/pod", "labels/trace_id")
+    raw = ("profiles", "labels", "labels/pod", "labels/trace_id")  # names of instance labels go with single profiles
     return {k: v for k, v in answers.items() if k[2] == str(window) and k[0] not in raw and "pod" not in k[1]
             and "hostname" not in k[1] and "endpoint" not in k[1] and "15m" not in k[1]
             and k[:2] != ("timeline", "{}")}
